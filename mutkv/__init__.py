@@ -1,0 +1,1 @@
+"""mutkv: mutation testing for checkers of KV caches."""

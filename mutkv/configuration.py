@@ -1,0 +1,101 @@
+"""One point of a grid, and the part of it an engine is built from: plain frozen data, hashed into ids.
+
+The field names are the dataset's column names. These types live outside the packages that mutants copy, so that a
+value made by the harness is the same type inside a mutated engine.
+"""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Literal
+
+from mutkv.kernels.arithmetic import Arithmetic, Format, Order
+
+Positions = Literal["learned", "rope"]
+Rotation = Literal["write", "read"]
+Weights = Literal["random", "near-tied", "trained"]
+
+MINIMUM_CONTEXT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """The structure and arithmetic of a decoder; ``context`` is the number of positions it has tables for."""
+
+    depth: int = 1
+    heads: int = 2
+    kv_heads: int = 2
+    head_dim: int = 8
+    vocab: int = 32
+    positions: Positions = "rope"
+    rotation: Rotation = "write"
+    context: int = MINIMUM_CONTEXT
+    arithmetic: Arithmetic = field(default_factory=Arithmetic)
+    device: str = "cpu"
+
+    @property
+    def width(self) -> int:
+        """Width of the residual stream."""
+        return self.heads * self.head_dim
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One point of a grid: everything that decides a run except the mutant and the device."""
+
+    workload: str = "decode"
+    seed: int = 0
+    depth: int = 1
+    heads: int = 2
+    kv_heads: int = 2
+    head_dim: int = 8
+    vocab: int = 32
+    prompt_length: int = 4
+    steps: int = 12
+    batch: int = 1
+    positions: Positions = "rope"
+    rotation: Rotation = "write"
+    weights: Weights = "random"
+    sharpness: float = 1.0
+    storage: Format = "float64"
+    accumulator: Format = "float64"
+    prefill_order: Order = "sequential"
+    decode_order: Order = "sequential"
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """Formats and orders of this point."""
+        return Arithmetic(self.storage, self.accumulator, self.prefill_order, self.decode_order)
+
+    @property
+    def group(self) -> "Configuration":
+        """The same point with seed 0: what all replicas share."""
+        return replace(self, seed=0)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that one row's cache has seen at the last step."""
+        return self.prompt_length + self.steps
+
+    def model(self, device: str = "cpu") -> ModelConfig:
+        """Return what an engine is built from; its context covers the run (and one token of slack for mutants)."""
+        context = max(MINIMUM_CONTEXT, 1 << self.tokens.bit_length())
+        structure = (self.depth, self.heads, self.kv_heads, self.head_dim, self.vocab, self.positions, self.rotation)
+        return ModelConfig(*structure, context, self.arithmetic, device)
+
+    def columns(self) -> dict[str, Any]:
+        """Return the dataset columns of this point, in their order."""
+        return asdict(self)
+
+    def identity(self) -> str:
+        """Return the configuration_id: a hash of the columns alone, equal on all machines."""
+        return digest(self.columns())
+
+
+CONFIGURATION_COLUMNS: tuple[str, ...] = tuple(column.name for column in fields(Configuration))
+
+
+def digest(value: Any) -> str:
+    """Return a 20-digit SHA-256 prefix of a JSON value with sorted keys."""
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:20]

@@ -1,0 +1,9 @@
+"""Arithmetic of the engines: ordered exact sums, their compiled form, and torch's native kernels.
+
+Mutants never touch this package: a mutated copy of an engine shares it with the clean engine.
+"""
+
+from mutkv.kernels.arithmetic import DTYPES, FORMATS, ORDERS, Arithmetic
+from mutkv.kernels.kernel import Kernel, kernel_for
+
+__all__ = ["DTYPES", "FORMATS", "ORDERS", "Arithmetic", "Kernel", "kernel_for"]

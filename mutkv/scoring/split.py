@@ -1,0 +1,52 @@
+"""Scores side by side for the values of a column, each against the negatives that belong to it.
+
+A mutant's property says nothing about benign cases, so every value faces all of them; a configuration's property
+divides them too, or recall at depth 8 would be held against false alarms at depth 1.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+import pandas as pd
+
+from mutkv.errors import unknown_name
+from mutkv.scoring.population import DEFAULT_LABEL, HEADLINE_PATHS
+from mutkv.scoring.score import Completeness, Score, score_verdicts
+
+ALIASES = {"class": "mutant_class"}
+MUTANT_PROPERTIES = frozenset({"mutant", "mutant_class", "origin", "path"})
+VERDICT_COLUMNS = frozenset({"detector", "threshold", "score", "flag", "crashed", "cost_tokens"})
+
+
+def score_by(
+    verdicts: pd.DataFrame,
+    column: str,
+    *,
+    scenario: str,
+    completeness: Completeness,
+    label: str = DEFAULT_LABEL,
+    seed: int = 0,
+    mutant_properties: Collection[str] = (),
+) -> dict[Any, Score]:
+    """Return one score per value of a column of ``cases``, values sorted, cases without one under None at the end.
+
+    ``mutant_properties`` names further columns that describe the mutant; "class" is short for "mutant_class".
+
+    Raises:
+        UsageError: no such column, or an unknown label.
+    """
+    name = ALIASES.get(column, column)
+    known = set(verdicts.columns) - VERDICT_COLUMNS
+    if name not in known:
+        raise unknown_name("column", column, known | set(ALIASES))
+    benign = verdicts["kind"] != "faulty"
+    faulty = ~benign & verdicts["path"].isin(HEADLINE_PATHS)
+    shared = name in MUTANT_PROPERTIES or name in mutant_properties
+    values = verdicts.loc[faulty if shared else faulty | benign, name].drop_duplicates().sort_values()
+    scores = {}
+    for value in values.astype(object):
+        same = verdicts[name].isna() if pd.isna(value) else verdicts[name] == value
+        rows = verdicts[same | benign] if shared else verdicts[same]
+        key = None if pd.isna(value) else value
+        scores[key] = score_verdicts(rows, scenario=scenario, completeness=completeness, label=label, seed=seed)
+    return scores

@@ -1,0 +1,30 @@
+"""The weights of a group: one replica per seed, stacked, sharpened, in the storage format, on the device."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from mutkv.configuration import ModelConfig, Weights
+from mutkv.kernels import DTYPES
+from mutkv.weights.random import random_weights, tie_pairs
+
+
+def load_weights(config: ModelConfig, kind: Weights, sharpness: float, seeds: Sequence[int]) -> dict[str, Tensor]:
+    """Return tensors ``[len(seeds), ...]`` of all replicas.
+
+    ``sharpness`` multiplies W_q and W_k, and so attention scores by its square: 1 is diffuse attention, 2 is peaked.
+    """
+    replicas = [one_replica(config, kind, seed) for seed in seeds]
+    stacked = {name: torch.stack([replica[name] for replica in replicas]) for name in replicas[0]}
+    sharpened = (config.heads + config.kv_heads) * config.head_dim
+    for layer in range(config.depth):
+        stacked[f"layers.{layer}.qkv"][..., :sharpened] *= sharpness
+    return {name: tensor.to(config.device, DTYPES[config.arithmetic.storage]) for name, tensor in stacked.items()}
+
+
+def one_replica(config: ModelConfig, kind: Weights, seed: int) -> dict[str, Tensor]:
+    """Return one seed's tensors, float64 on the CPU."""
+    if kind == "random":
+        return random_weights(config, seed)
+    return tie_pairs(config, random_weights(config, seed), seed)

@@ -1,0 +1,60 @@
+"""Random and near-tied weights, drawn per seed in float64 by numpy, whose normal draws do not depend on the CPU."""
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mutkv.configuration import ModelConfig
+from mutkv.kernels import DTYPES
+
+MLP_RATIO = 2
+
+
+def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every tensor of one replica; matrices are ``[inputs, outputs]``."""
+    width = config.width
+    found: dict[str, tuple[int, ...]] = {"embedding": (config.vocab, width)}
+    if config.positions == "learned":
+        found["positions"] = (config.context, width)
+    for layer in range(config.depth):
+        found |= {
+            f"layers.{layer}.attention_norm": (width,),
+            f"layers.{layer}.qkv": (width, (config.heads + 2 * config.kv_heads) * config.head_dim),
+            f"layers.{layer}.output": (width, width),
+            f"layers.{layer}.mlp_norm": (width,),
+            f"layers.{layer}.up": (width, MLP_RATIO * width),
+            f"layers.{layer}.down": (MLP_RATIO * width, width),
+        }
+    return found | {"final_norm": (width,), "unembedding": (width, config.vocab)}
+
+
+def random_weights(config: ModelConfig, seed: int) -> dict[str, Tensor]:
+    """Draw one replica: embeddings N(0, 1), matrices N(0, 1 / inputs), gains 1 + N(0, 0.1²); float64.
+
+    Every tensor has a stream of its own, so that adding a layer or a position changes no other tensor.
+    """
+    drawn = {}
+    for name, shape in shapes(config).items():
+        normal = np.random.default_rng([seed, *name.encode()]).standard_normal(shape)
+        if name.endswith("norm"):
+            normal = 1 + 0.1 * normal
+        elif name not in ("embedding", "positions"):
+            normal /= math.sqrt(shape[0])
+        drawn[name] = torch.from_numpy(normal)
+    return drawn
+
+
+def tie_pairs(config: ModelConfig, weights: dict[str, Tensor], seed: int) -> dict[str, Tensor]:
+    """Make each odd token's output column its even neighbour's, moved by one storage ulp up or down per entry.
+
+    The two logits of a pair then differ by about one rounding step, at every position.
+    """
+    storage = DTYPES[config.arithmetic.storage]
+    even = weights["unembedding"][:, 0 : config.vocab - 1 : 2].to(storage).double()
+    sign = np.random.default_rng([seed, *b"near-tied"]).choice([-1.0, 1.0], size=even.shape)
+    tied = weights["unembedding"].clone()
+    tied[:, 1::2] = even * (1 + torch.from_numpy(sign) * torch.finfo(storage).eps)
+    tied[:, 0 : config.vocab - 1 : 2] = even
+    return weights | {"unembedding": tied}
