@@ -22,7 +22,7 @@ MAX_FPR = 0.01
 class PairCounts:
     """Rightly ordered pairs of each mutant's positives, against fixed negatives and against each mutant's harmless.
 
-    ``positives``, ``harmless`` and ``fixed_wins`` are ``[mutants]``, ``wins`` is ``[mutants, mutants]``.
+    ``positives``, ``harmless`` and ``fixed_wins`` are ``[mutants]``, ``wins`` is ``[harmless' mutant, positives' mutant]``.
     """
 
     positives: FloatArray
@@ -58,7 +58,7 @@ def count_pairs(
         harmless=np.bincount(harmless_mutant, minlength=mutants).astype(float),
         fixed=len(fixed),
         fixed_wins=wins(fixed),
-        wins=np.reshape(by_mutant, (mutants, mutants)).T,
+        wins=np.reshape(by_mutant, (mutants, mutants)),
     )
 
 

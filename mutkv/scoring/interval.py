@@ -6,6 +6,7 @@ cases alone would be too narrow.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -51,9 +52,11 @@ def bootstrap(statistic: Statistic, mutants: int, seed: int) -> Interval:
     return Interval(float(value), float(low), float(high))
 
 
+@lru_cache(maxsize=8)
 def _draws(mutants: int, seed: int) -> FloatArray:
-    """Return how often each draw holds each mutant, ``[DRAWS, mutants]``; every row sums to ``mutants``."""
+    """Return how often each draw holds each mutant, ``[DRAWS, mutants]``, read-only; every row sums to ``mutants``."""
     drawn = np.random.default_rng(seed).integers(0, mutants, (DRAWS, mutants))
     counts = np.zeros((DRAWS, mutants))
     np.add.at(counts, (np.arange(DRAWS)[:, None], drawn), 1)
+    counts.setflags(write=False)
     return counts

@@ -64,7 +64,8 @@ class Sample:
     @cached_property
     def mutants(self) -> "pd.Index[str]":
         """The scorable mutants, which have a positive case; sorted, so that row order cannot change a draw."""
-        return pd.Index(sorted(set(self.positive["mutant"])))
+        index: pd.Index[str] = pd.Index(sorted(set(self.positive["mutant"])))
+        return index
 
     def recall(self, counts: FloatArray) -> FloatArray:
         """Return the mean of the drawn mutants' recalls, ``[draws]``."""

@@ -5,9 +5,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mutkv.configuration import ModelConfig, Weights
+from mutkv.configuration import Configuration, ModelConfig, Weights
+from mutkv.errors import UsageError
 from mutkv.kernels import DTYPES
 from mutkv.weights.random import random_weights, tie_pairs
+from mutkv.weights.trained import trained_length, trained_replica
 
 
 def load_weights(config: ModelConfig, kind: Weights, sharpness: float, seeds: Sequence[int]) -> dict[str, Tensor]:
@@ -23,8 +25,21 @@ def load_weights(config: ModelConfig, kind: Weights, sharpness: float, seeds: Se
     return {name: tensor.to(config.device, DTYPES[config.arithmetic.storage]) for name, tensor in stacked.items()}
 
 
+def check_weights(configuration: Configuration) -> None:
+    """Raise UsageError where no weights of the asked kind exist for this configuration."""
+    if configuration.weights != "trained":
+        return
+    trained_replica(configuration.model(), configuration.seed)
+    limit = trained_length(configuration.positions)
+    if configuration.tokens > limit:
+        length = f"prompt_length {configuration.prompt_length} + steps {configuration.steps}"
+        raise UsageError(f"{length} is beyond the {limit} tokens that were trained on: shorten one of them")
+
+
 def one_replica(config: ModelConfig, kind: Weights, seed: int) -> dict[str, Tensor]:
     """Return one seed's tensors, float64 on the CPU."""
     if kind == "random":
         return random_weights(config, seed)
+    if kind == "trained":
+        return trained_replica(config, seed)
     return tie_pairs(config, random_weights(config, seed), seed)

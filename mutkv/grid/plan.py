@@ -1,0 +1,120 @@
+"""The plan: every case of a scenario, fixed before anything runs, with the ids that resume and scoring rely on."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from mutkv.configuration import Configuration
+from mutkv.grid.scenario import Scenario
+from mutkv.grid.source import engine_digest
+from mutkv.mutation.mutant import Mutant
+
+BENIGN = ("clean", "control")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One configuration with one mutant (or ``clean`` or ``control``)."""
+
+    configuration: Configuration
+    mutant: str
+    configuration_id: str
+    case_id: str
+    content_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Cases that differ in seed and mutant alone, and so can be run as replicas of one engine."""
+
+    configuration: Configuration
+    cases: tuple[Case, ...]
+
+    @property
+    def key(self) -> str:
+        """A name for this set of cases: a hash of their content keys."""
+        keys = "".join(sorted(case.content_key for case in self.cases))
+        return hashlib.sha256(keys.encode()).hexdigest()[:20]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All cases of a scenario on a device, in order."""
+
+    scenario: Scenario
+    device: str
+    mutants: Mapping[str, Mutant]
+    groups: tuple[Group, ...]
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """Every case, group by group."""
+        return tuple(case for group in self.groups for case in group.cases)
+
+    def pending(self, done: set[str]) -> tuple[Group, ...]:
+        """Return the groups, reduced to cases whose content key is not in ``done``; empty groups are left out."""
+        reduced = (
+            replace(group, cases=tuple(case for case in group.cases if case.content_key not in done))
+            for group in self.groups
+        )
+        return tuple(group for group in reduced if group.cases)
+
+    def document(self) -> dict[str, Any]:
+        """Return the plan as JSON data: what ``plan.json`` holds."""
+        groups = [
+            {"configuration": group.configuration.columns(), "cases": [case_entry(case) for case in group.cases]}
+            for group in self.groups
+        ]
+        return {"scenario": self.scenario.name, "device": self.device, "cases": len(self.cases), "groups": groups}
+
+
+def case_entry(case: Case) -> list[Any]:
+    """Return a case as the plan file lists it: seed, mutant, case id, content key."""
+    return [case.configuration.seed, case.mutant, case.case_id, case.content_key]
+
+
+def make_plan(scenario: Scenario, mutants: Mapping[str, Mutant], device: str) -> Plan:
+    """Lay out all cases of a scenario; mutants that a configuration has no feature for are left out there."""
+    by_group: dict[Configuration, list[Configuration]] = defaultdict(list)
+    for configuration in scenario.configurations():
+        by_group[configuration.group].append(configuration)
+    key_of = content_keys(mutants, device)
+    groups = []
+    for group, configurations in by_group.items():
+        names = [*scenario.benign, *(name for name, mutant in mutants.items() if applies(mutant, group))]
+        groups.append(Group(group, tuple(make_cases(configurations, names, key_of))))
+    return Plan(scenario, device, dict(mutants), tuple(groups))
+
+
+def make_cases(
+    configurations: Sequence[Configuration], names: Sequence[str], key_of: Mapping[str, str]
+) -> Iterator[Case]:
+    """Yield the cases of one group, mutant by mutant, seeds inside."""
+    identities = [configuration.identity() for configuration in configurations]
+    for name in names:
+        for configuration, identity in zip(configurations, identities, strict=True):
+            case_id = short_hash(f"{identity}:{name}")
+            yield Case(configuration, name, identity, case_id, short_hash(f"{case_id}:{key_of[name]}"))
+
+
+def content_keys(mutants: Mapping[str, Mutant], device: str) -> dict[str, str]:
+    """Return per mutant what decides its results beside the configuration: patch, engine source, torch, device."""
+    engine = engine_digest()
+    patches = dict.fromkeys(BENIGN, "") | {name: f"{m.acts}:{m.path}:{m.patch_text}" for name, m in mutants.items()}
+    return {name: short_hash(f"{engine}:{device}:{patch}") for name, patch in patches.items()}
+
+
+def applies(mutant: Mutant, configuration: Configuration) -> bool:
+    """Whether this configuration has the workload and the features that the mutant needs."""
+    features = {configuration.positions}
+    if configuration.kv_heads < configuration.heads:
+        features.add("gqa")
+    return configuration.workload in mutant.workloads and features.issuperset(mutant.features)
+
+
+def short_hash(text: str) -> str:
+    """Return a 20-digit SHA-256 prefix."""
+    return hashlib.sha256(text.encode()).hexdigest()[:20]

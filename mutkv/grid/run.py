@@ -1,0 +1,144 @@
+"""Running one group: the clean engine once, its full path once, and every mutant against them.
+
+All seeds of the group are replicas of one engine. A mutant whose file says that only the cached path is touched
+shares the clean full path; one that acts only while decoding starts from the clean state after the prefill.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from mutkv.configuration import Configuration
+from mutkv.grid.limits import CaseTimeout, time_limit
+from mutkv.grid.plan import Case, Group
+from mutkv.mutation.copy import MutatedPackage, load_copy
+from mutkv.mutation.mutant import Mutant
+from mutkv.protocol import Engine, Trace
+from mutkv.reference import Engine as ReferenceEngine
+from mutkv.weights import load_weights
+from mutkv.workloads import Recording, Workload, workload_for
+
+REFERENCE = "mutkv.reference"
+MUTANT_SECONDS = 600.0
+"""A mutant that runs longer than this is recorded as a timeout; a group of the largest scenario takes about 20 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """The clean engine's run of some seeds, shared by all their mutants."""
+
+    workload: Workload
+    weights: dict[str, Tensor]
+    engine: Engine
+    recording: Recording
+    trace: Trace
+    full: Tensor
+    """Logits of the full path at the observations, float64 ``[R, N, vocab]``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one mutant did on R seeds; the tensors are None unless the outcome is ``ok`` or ``nonfinite``."""
+
+    cases: tuple[Case, ...]
+    baseline: Baseline | None
+    mutant: Mutant | None
+    status: str = "ok"
+    error: str | None = None
+    cached: Tensor | None = None
+    full: Tensor | None = None
+    recording: Recording | None = None
+    reached: bool | None = None
+
+
+def run_group(group: Group, mutants: Mapping[str, Mutant], device: str) -> Iterator[Outcome]:
+    """Run all cases of a group; yield one outcome per mutant (and per seed where a mutant fails)."""
+    torch.set_num_threads(1)
+    with torch.no_grad():
+        for seeds, names in blocks(group):
+            baseline = run_clean(group.configuration, seeds, device)
+            for name in names:
+                cases = tuple(case for case in group.cases if case.mutant == name)
+                yield from run_cases(cases, mutants.get(name), baseline)
+
+
+def blocks(group: Group) -> Iterator[tuple[tuple[int, ...], list[str]]]:
+    """Yield seeds and the mutants that are pending on just these seeds: one block unless a resume left gaps."""
+    seeds_of: dict[str, list[int]] = defaultdict(list)
+    for case in group.cases:
+        seeds_of[case.mutant].append(case.configuration.seed)
+    names_of: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    for name, seeds in seeds_of.items():
+        names_of[tuple(seeds)].append(name)
+    yield from names_of.items()
+
+
+def run_clean(configuration: Configuration, seeds: Sequence[int], device: str) -> Baseline:
+    """Run the clean engine along its greedy tokens, then its full path over them."""
+    workload = workload_for(configuration)
+    config = configuration.model(device)
+    weights = load_weights(config, configuration.weights, configuration.sharpness, seeds)
+    engine = ReferenceEngine(config, weights)
+    recording = workload.greedy(engine, workload.prompt(seeds).to(device))
+    trace = workload.full(engine, recording.tokens)
+    return Baseline(workload, weights, engine, recording, trace, workload.observed(trace.logits))
+
+
+def run_cases(cases: tuple[Case, ...], mutant: Mutant | None, baseline: Baseline) -> Iterator[Outcome]:
+    """Run one mutant on all seeds at once; where that fails, seed by seed, so that one seed cannot take the rest."""
+    name = cases[0].mutant
+    if name == "clean":
+        recording = baseline.recording
+        yield Outcome(cases, baseline, None, cached=recording.logits, full=baseline.full, recording=recording)
+    elif name == "control":
+        yield Outcome(cases, baseline, None, cached=run_control(baseline), full=baseline.full)
+    else:
+        assert mutant is not None, f"the plan has a case of '{name}', which no mutant file defines"
+        outcome = attempt(cases, mutant, baseline)
+        if outcome.status == "ok" or len(cases) == 1:
+            yield outcome
+        else:
+            yield from (run_alone(case, mutant, baseline) for case in cases)
+
+
+def run_alone(case: Case, mutant: Mutant, baseline: Baseline) -> Outcome:
+    """Run one mutant on one seed, beside a clean run of that seed."""
+    device = baseline.engine.config.device
+    return attempt((case,), mutant, run_clean(case.configuration, [case.configuration.seed], device))
+
+
+def run_control(baseline: Baseline) -> Tensor:
+    """Repeat the full path in the other order: what reordering alone does, without a cache."""
+    config = baseline.engine.config
+    arithmetic = replace(config.arithmetic, prefill_order=config.arithmetic.control_order)
+    engine = ReferenceEngine(replace(config, arithmetic=arithmetic), baseline.weights)
+    return baseline.workload.observed(baseline.workload.full(engine, baseline.recording.tokens).logits)
+
+
+def attempt(cases: tuple[Case, ...], mutant: Mutant, baseline: Baseline) -> Outcome:
+    """Run one mutant; whatever it raises becomes the outcome ``crashed``, too long a run ``timeout``."""
+    package = load_copy(REFERENCE, mutant)
+    package.reset_reached()
+    try:
+        with time_limit(MUTANT_SECONDS):
+            recording, full = run_mutant(mutant, package, baseline)
+    except CaseTimeout:
+        return Outcome(cases, baseline, mutant, "timeout", f"over {MUTANT_SECONDS:g} s", reached=package.reached)
+    except Exception as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        return Outcome(cases, baseline, mutant, "crashed", text, reached=package.reached)
+    return Outcome(cases, baseline, mutant, "ok", None, recording.logits, full, recording, package.reached)
+
+
+def run_mutant(mutant: Mutant, package: MutatedPackage, baseline: Baseline) -> tuple[Recording, Tensor]:
+    """Run the mutated cached path along the clean engine's tokens, and the full path that a checker would see."""
+    engine: Engine = package.module("engine").Engine(baseline.engine.config, baseline.weights)
+    workload, clean = baseline.workload, baseline.recording
+    recording = workload.forced(engine, clean.tokens, clean if mutant.acts == "decode" else None)
+    if recording.logits.shape != clean.logits.shape:
+        raise ValueError(f"logits of shape {list(recording.logits.shape)} instead of {list(clean.logits.shape)}")
+    full = baseline.full if mutant.path == "cached" else workload.full_stepwise(engine, clean.tokens)
+    return recording, full

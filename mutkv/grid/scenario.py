@@ -1,0 +1,132 @@
+"""A scenario: the axes of a grid, the mutants to run on it and the table that sums it up; a strict TOML file."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, Strict
+
+from mutkv.configuration import CONFIGURATION_COLUMNS, Configuration, Positions, Weights
+from mutkv.errors import UsageError, unknown_name
+from mutkv.kernels.arithmetic import Format, Order
+from mutkv.resources import shipped
+from mutkv.schema import Items, StrictModel, read_toml
+from mutkv.weights import check_weights
+from mutkv.workloads import WORKLOADS
+
+DEFAULT_SCENARIO = "detectors"
+
+T = TypeVar("T")
+
+
+def as_tuple(value: Any) -> Any:
+    """Let an axis with one value be written without brackets."""
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+Axis = Annotated[tuple[T, ...], Strict(False), BeforeValidator(as_tuple), Field(min_length=1)]
+Count = Annotated[int, Field(ge=0)]
+Size = Annotated[int, Field(ge=1)]
+Table = Literal["mutants", "exactness", "profile", "attention"]
+
+
+class Axes(StrictModel):
+    """Values per configuration column; the grid is their product. A column that is left out has its default."""
+
+    workload: Axis[str] = ("decode",)
+    seed: Axis[Count] = (0,)
+    depth: Axis[Size] = (1,)
+    heads: Axis[Size] = (2,)
+    kv_heads: Axis[Size] | Literal["heads"] = "heads"
+    head_dim: Axis[Size] = (8,)
+    vocab: Axis[Annotated[int, Field(ge=2)]] = (32,)
+    prompt_length: Axis[Count] = (4,)
+    steps: Axis[Count] = (12,)
+    batch: Axis[Size] = (1,)
+    positions: Axis[Positions] = ("rope",)
+    rotation: Axis[Literal["write"]] = ("write",)
+    weights: Axis[Weights] = ("random",)
+    sharpness: Axis[Annotated[float, Field(gt=0)]] = (1.0,)
+    storage: Axis[Format] = ("float64",)
+    accumulator: Axis[Format] | Literal["storage"] = "storage"
+    prefill_order: Axis[Order] = ("sequential",)
+    decode_order: Axis[Order] | Literal["prefill_order"] = "prefill_order"
+
+    def given(self) -> dict[str, Any]:
+        """Return the columns that the file sets."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+FOLLOWED = {"kv_heads": "heads", "accumulator": "storage", "decode_order": "prefill_order"}
+"""Columns that take another column's value unless they have an axis of their own."""
+
+
+class Scenario(StrictModel):
+    """A grid and what to run on it. ``variants`` override axes; the scenario is the union of their grids."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    summary: Annotated[str, Field(min_length=1)]
+    table: Table = "mutants"
+    mutants: Items[str] = ()
+    benign: Items[Literal["clean", "control"]] = ("clean", "control")
+    axes: Axes
+    variants: Items[Axes] = (Axes(),)
+
+    def configurations(self) -> Iterator[Configuration]:
+        """Yield every point of the grid once, in the file's order; raise UsageError for one that cannot exist."""
+        seen = set()
+        for variant in self.variants:
+            axes = Axes.model_construct(_fields_set=None, **(self.axes.given() | variant.given()))
+            for configuration in product_of(axes):
+                self._check(configuration)
+                if configuration not in seen:
+                    seen.add(configuration)
+                    yield configuration
+
+    def _check(self, configuration: Configuration) -> None:
+        try:
+            check_structure(configuration)
+            check_weights(configuration)
+        except UsageError as error:
+            raise UsageError(f"{self.source_path}: axes: {error}") from None
+
+
+def product_of(axes: Axes) -> Iterator[Configuration]:
+    """Yield the product of the axes, the last column varying fastest."""
+    columns = {name: getattr(axes, name) for name in CONFIGURATION_COLUMNS}
+    free = {name: values for name, values in columns.items() if not isinstance(values, str)}
+    for values in itertools.product(*free.values()):
+        point = dict(zip(free, values, strict=True))
+        for name, leader in FOLLOWED.items():
+            point.setdefault(name, point[leader])
+        yield Configuration(**point)
+
+
+def check_structure(configuration: Configuration) -> None:
+    """Raise UsageError, with the fix, for a decoder or a workload that cannot exist."""
+    if configuration.heads % configuration.kv_heads:
+        raise UsageError(
+            f"kv_heads {configuration.kv_heads} does not divide heads {configuration.heads}: use a divisor"
+        )
+    if configuration.positions == "rope" and configuration.head_dim % 2:
+        raise UsageError(f"head_dim {configuration.head_dim} is odd, and rope rotates pairs: use an even one")
+    if not configuration.tokens:
+        raise UsageError("prompt_length 0 with steps 0 observes nothing: use at least one step")
+    if configuration.workload not in WORKLOADS:
+        raise unknown_name("workload", configuration.workload, WORKLOADS)
+
+
+def find_scenario(name: str) -> Scenario:
+    """Read a scenario by its shipped name or by the path of a TOML file."""
+    if name.endswith(".toml"):
+        return read_toml(Path(name), Scenario)
+    known = scenario_files()
+    if name not in known:
+        raise unknown_name("scenario", name, known)
+    return read_toml(known[name], Scenario)
+
+
+def scenario_files() -> dict[str, Path]:
+    """Return the shipped scenarios by name."""
+    return {path.stem: path for path in sorted(shipped("scenarios").glob("*.toml"))}

@@ -1,0 +1,23 @@
+"""The digest of everything that decides an engine's output, so that a changed engine is not taken for a done one."""
+
+import hashlib
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+
+import mutkv
+
+PACKAGES = ("kernels", "reference", "weights", "workloads")
+
+
+@lru_cache
+def engine_digest() -> str:
+    """Return a hash of the engine's source files, its shipped weights and torch's version."""
+    found = hashlib.sha256(torch.__version__.encode())
+    root = Path(mutkv.__file__).parent
+    for package in PACKAGES:
+        for path in sorted((root / package).rglob("*")):
+            if path.suffix in (".py", ".safetensors"):
+                found.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+    return found.hexdigest()[:20]
