@@ -6,7 +6,7 @@ value made by the harness is the same type inside a mutated engine.
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from mutkv.kernels.arithmetic import Arithmetic, Format, Order
@@ -85,7 +85,7 @@ class Configuration:
 
     def columns(self) -> dict[str, Any]:
         """Return the dataset columns of this point, in their order."""
-        return asdict(self)
+        return {name: getattr(self, name) for name in CONFIGURATION_COLUMNS}
 
     def identity(self) -> str:
         """Return the configuration_id: a hash of the columns alone, equal on all machines."""

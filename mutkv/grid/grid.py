@@ -5,6 +5,7 @@ What is recorded is never computed again; the caller sees every finished group a
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -85,7 +86,7 @@ def prepare(plan: Plan, folder: Path, jobs: int) -> Run:
     done, unreadable = recorded_keys(folder)
     set_aside(folder, unreadable)
     write_json(folder / "plan.json", plan.document())
-    write_json(folder / "manifest.json", make_manifest(plan, jobs))
+    write_json(folder / "manifest.json", make_manifest(plan, jobs), indent=1)
     return Run(plan, folder, plan.pending(done))
 
 
@@ -141,9 +142,7 @@ def write_timings(folder: Path, finished: list[Finished]) -> None:
     rows = [{"part": done.part, "cases": sum(done.outcomes.values()), "seconds": done.seconds} for done in finished]
     frame = pd.DataFrame(rows)
     if path.exists():
-        try:
+        with suppress(OSError, ValueError):  # a damaged file of times is not worth an error
             frame = pd.concat([pd.read_parquet(path), frame], ignore_index=True)
-        except (OSError, ValueError):  # a damaged file of times is not worth an error
-            pass
     with replacing(path) as temporary:
         frame.to_parquet(temporary, index=False)

@@ -79,7 +79,7 @@ def truth(cached: Tensor, baseline: Baseline) -> dict[str, Any]:
     layout, clean = baseline.workload.layout, baseline.recording.logits
     floor = floors(baseline)
     observable = (cached - clean).abs().amax(dim=-1) > floor[:, None]  # [R, N]
-    changed = lowest_argmax(cached) != lowest_argmax(clean)
+    changed = lowest_argmax(cached) != baseline.argmax
     changed &= torch.from_numpy(layout.emitted).to(changed.device)
     return {
         "floor": floor.tolist(),
@@ -171,12 +171,11 @@ def largest(left: Tensor, right: Tensor) -> Tensor:
 
 def observation_columns(cached: Tensor, full: Tensor, deviation: Tensor, baseline: Baseline) -> dict[str, Array]:
     """Return R × N rows, case by case."""
-    clean, layout = baseline.recording.logits, baseline.workload.layout
-    top = clean.topk(2, dim=-1).values
+    layout = baseline.workload.layout
     per_seed = {
         "forced_token": baseline.workload.forced_tokens(baseline.recording.tokens),
-        "clean_argmax": lowest_argmax(clean),
-        "clean_margin": top[..., 0] - top[..., 1],
+        "clean_argmax": baseline.argmax,
+        "clean_margin": baseline.margin,
         "max_abs": deviation,
         "argmax_cached": lowest_argmax(cached),
         "argmax_full": lowest_argmax(full),

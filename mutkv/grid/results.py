@@ -66,7 +66,7 @@ class Results:
         if not frames:
             return pd.DataFrame(columns=["case_id", "outcome", "mutant"])
         frame = pd.concat(frames, ignore_index=True)
-        return frame.astype({name: "Int64" for name in ("first", "observations")})
+        return frame.astype({"first": "Int64", "observations": "Int64"})
 
     @property
     def completeness(self) -> Completeness:

@@ -14,6 +14,7 @@ from torch import Tensor
 from mutkv.configuration import Configuration
 from mutkv.grid.limits import CaseTimeout, time_limit
 from mutkv.grid.plan import Case, Group
+from mutkv.kernels.ties import lowest_argmax
 from mutkv.mutation.copy import MutatedPackage, load_copy
 from mutkv.mutation.mutant import Mutant
 from mutkv.protocol import Engine, Trace
@@ -37,6 +38,10 @@ class Baseline:
     trace: Trace
     full: Tensor
     """Logits of the full path at the observations, float64 ``[R, N, vocab]``."""
+    argmax: Tensor
+    """The clean cached path's choice at the observations, ``[R, N]``."""
+    margin: Tensor
+    """Its best logit minus its second best, float64 ``[R, N]``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +85,13 @@ def run_clean(configuration: Configuration, seeds: Sequence[int], device: str) -
     """Run the clean engine along its greedy tokens, then its full path over them."""
     workload = workload_for(configuration)
     config = configuration.model(device)
-    weights = load_weights(config, configuration.weights, configuration.sharpness, seeds)
+    weights = load_weights(config, configuration.weights, configuration.sharpness, tuple(seeds))
     engine = ReferenceEngine(config, weights)
     recording = workload.greedy(engine, workload.prompt(seeds).to(device))
     trace = workload.full(engine, recording.tokens)
-    return Baseline(workload, weights, engine, recording, trace, workload.observed(trace.logits))
+    best = recording.logits.topk(2, dim=-1).values
+    choice = (lowest_argmax(recording.logits), best[..., 0] - best[..., 1])
+    return Baseline(workload, weights, engine, recording, trace, workload.observed(trace.logits), *choice)
 
 
 def run_cases(cases: tuple[Case, ...], mutant: Mutant | None, baseline: Baseline) -> Iterator[Outcome]:

@@ -50,10 +50,10 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def write_json(path: Path, document: Any) -> None:
+def write_json(path: Path, document: Any, indent: int | None = None) -> None:
     """Write a JSON file in one step."""
     with replacing(path) as temporary:
-        temporary.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps(document, indent=indent) + "\n", encoding="utf-8")
 
 
 def read_json(path: Path) -> Any:

@@ -78,13 +78,23 @@ def mean_square(rows: Array, pairwise: bool, out: Array) -> None:
 
 
 @compiled
-def shifted_scores(query: Array, keys: Array, allowed: Array, scale: float, pairwise: bool, out: Array) -> None:
+def scale(rows: Array, root: Array, gain: Array, out: Array) -> None:
+    """``plain.scale``: rows [R, M, W], root [R, M], gain [R, W]."""
+    replicas, count, width = rows.shape
+    for r in range(replicas):
+        for m in range(count):
+            for w in range(width):
+                out[r, m, w] = rows[r, m, w] / root[r, m] * gain[r, w]
+
+
+@compiled
+def shifted_scores(query: Array, keys: Array, allowed: Array, divisor: float, pairwise: bool, out: Array) -> None:
     """``plain.shifted_scores``: query [R, B, n, H, D], keys [R, B, T, H, D], out [R, B, H, n, T]."""
     replicas, batch, length, heads, width = query.shape
     seen = keys.shape[2]
     buffer = np.empty((padded_size(width), seen), out.dtype)
     columns = np.empty((width, seen), out.dtype)
-    divisor, lowest = out.dtype.type(scale), out.dtype.type(-np.inf)
+    root, lowest = out.dtype.type(divisor), out.dtype.type(-np.inf)
     for r in range(replicas):
         for b in range(batch):
             for h in range(heads):
@@ -95,7 +105,7 @@ def shifted_scores(query: Array, keys: Array, allowed: Array, scale: float, pair
                     weighted_rows(query[r, b, q, h], columns, pairwise, buffer, row)
                     highest = lowest
                     for t in range(seen):
-                        row[t] = row[t] / divisor if allowed[q, t] else lowest
+                        row[t] = row[t] / root if allowed[q, t] else lowest
                         highest = max(highest, row[t])
                     for t in range(seen):
                         row[t] -= highest

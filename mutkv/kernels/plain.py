@@ -44,14 +44,19 @@ def mean_square(rows: Tensor, order: Order) -> Tensor:
     return ordered_sum(rows * rows, order) / rows.shape[-1]
 
 
-def shifted_scores(query: Tensor, keys: Tensor, allowed: Tensor, scale: float, order: Order) -> Tensor:
+def scale(rows: Tensor, root: Tensor, gain: Tensor) -> Tensor:
+    """Divide rows ``[R, M, W]`` by their root ``[R, M]`` and multiply by the gain ``[R, W]``."""
+    return rows / root[..., None] * gain[:, None]
+
+
+def shifted_scores(query: Tensor, keys: Tensor, allowed: Tensor, divisor: float, order: Order) -> Tensor:
     """Attention scores minus their row maximum, -inf where not allowed.
 
     query ``[R, B, n, H, D]``, keys ``[R, B, T, H, D]``, allowed ``[n, T]`` -> ``[R, B, H, n, T]``.
     """
     query = query.transpose(2, 3)[:, :, :, :, None]  # [R, B, H, n, 1, D]
     keys = keys.transpose(2, 3)[:, :, :, None]  # [R, B, H, 1, T, D]
-    scores = ordered_sum(query * keys, order) / scale
+    scores = ordered_sum(query * keys, order) / divisor
     scores = scores.masked_fill(~allowed, -torch.inf)
     return scores - scores.amax(dim=-1, keepdim=True)
 

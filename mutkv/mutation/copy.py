@@ -10,7 +10,6 @@ import ast
 import functools
 import hashlib
 import importlib
-import linecache
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
@@ -73,13 +72,12 @@ class MutatedPackage(Reach):
         self._at_import = self.reached
 
     def _forget(self) -> None:
-        """Remove what the import system and linecache keep of the copy."""
+        """Remove what the import system keeps of the copy; its source stays, for the traceback of the failure."""
         for name in [name for name in sys.modules if name == self.name or name.startswith(f"{self.name}.")]:
             del sys.modules[name]
         parent, _, leaf = self.name.rpartition(".")
         if parent:
             vars(sys.modules[parent]).pop(leaf, None)
-        linecache.cache.pop(self.filename, None)
 
 
 class _Loader(SourceFileLoader):

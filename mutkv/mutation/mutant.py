@@ -43,9 +43,8 @@ def _kebab(text: str) -> str:
 
 
 # The columns as a strict model, so that a witness gets the same messages as everything else in the file.
-_Columns: type[StrictModel] = create_model(
-    "_Columns", __base__=StrictModel, **{field.name: (field.type, field.default) for field in fields(Configuration)}
-)
+_columns: dict[str, Any] = {field.name: (field.type, field.default) for field in fields(Configuration)}
+_Columns = create_model("_Columns", __base__=StrictModel, **_columns)
 
 
 def _configuration(data: Any) -> Configuration:

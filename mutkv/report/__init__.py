@@ -1,0 +1,1 @@
+"""Tables that sum up a dataset or a score for a reader."""

@@ -22,7 +22,8 @@ MAX_FPR = 0.01
 class PairCounts:
     """Rightly ordered pairs of each mutant's positives, against fixed negatives and against each mutant's harmless.
 
-    ``positives``, ``harmless`` and ``fixed_wins`` are ``[mutants]``, ``wins`` is ``[harmless' mutant, positives' mutant]``.
+    ``positives``, ``harmless`` and ``fixed_wins`` are ``[mutants]``; ``wins`` is ``[mutants, mutants]``, a row per
+    mutant of the harmless cases and a column per mutant of the positives.
     """
 
     positives: FloatArray

@@ -1,6 +1,6 @@
 """The weights of a group: one replica per seed, stacked, sharpened, in the storage format, on the device."""
 
-from collections.abc import Sequence
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -12,8 +12,9 @@ from mutkv.weights.random import random_weights, tie_pairs
 from mutkv.weights.trained import trained_length, trained_replica
 
 
-def load_weights(config: ModelConfig, kind: Weights, sharpness: float, seeds: Sequence[int]) -> dict[str, Tensor]:
-    """Return tensors ``[len(seeds), ...]`` of all replicas.
+@lru_cache(maxsize=8)
+def load_weights(config: ModelConfig, kind: Weights, sharpness: float, seeds: tuple[int, ...]) -> dict[str, Tensor]:
+    """Return tensors ``[len(seeds), ...]`` of all replicas; shared between calls, never to be changed in place.
 
     ``sharpness`` multiplies W_q and W_k, and so attention scores by its square: 1 is diffuse attention, 2 is peaked.
     """

@@ -16,8 +16,6 @@ def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
     """Return the shape of every tensor of one replica; matrices are ``[inputs, outputs]``."""
     width = config.width
     found: dict[str, tuple[int, ...]] = {"embedding": (config.vocab, width)}
-    if config.positions == "learned":
-        found["positions"] = (config.context, width)
     for layer in range(config.depth):
         found |= {
             f"layers.{layer}.attention_norm": (width,),
@@ -27,22 +25,25 @@ def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
             f"layers.{layer}.up": (width, MLP_RATIO * width),
             f"layers.{layer}.down": (MLP_RATIO * width, width),
         }
-    return found | {"final_norm": (width,), "unembedding": (width, config.vocab)}
+    found |= {"final_norm": (width,), "unembedding": (width, config.vocab)}
+    return found | ({"positions": (config.context, width)} if config.positions == "learned" else {})
 
 
 def random_weights(config: ModelConfig, seed: int) -> dict[str, Tensor]:
     """Draw one replica: embeddings N(0, 1), matrices N(0, 1 / inputs), gains 1 + N(0, 0.1²); float64.
 
-    Every tensor has a stream of its own, so that adding a layer or a position changes no other tensor.
+    The positions are drawn last, so that a longer table changes no other tensor.
     """
+    shape_of = shapes(config)
+    normal = np.random.default_rng(seed).standard_normal(sum(map(math.prod, shape_of.values())))
+    ends = np.cumsum([math.prod(shape) for shape in shape_of.values()])[:-1]
     drawn = {}
-    for name, shape in shapes(config).items():
-        normal = np.random.default_rng([seed, *name.encode()]).standard_normal(shape)
+    for (name, shape), flat in zip(shape_of.items(), np.split(normal, ends), strict=True):
         if name.endswith("norm"):
-            normal = 1 + 0.1 * normal
+            flat = 1 + 0.1 * flat
         elif name not in ("embedding", "positions"):
-            normal /= math.sqrt(shape[0])
-        drawn[name] = torch.from_numpy(normal)
+            flat = flat / math.sqrt(shape[0])
+        drawn[name] = torch.from_numpy(flat.reshape(shape))
     return drawn
 
 

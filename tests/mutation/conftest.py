@@ -1,5 +1,6 @@
 """A tiny engine package to mutate, and mutants of it made from a few words."""
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from mutkv.mutation.mutant import Mutant
 
 FIXTURES = Path(__file__).parent / "fixtures"
 ENGINE = FIXTURES / "tinyhouse" / "engine"
+
+sys.path.insert(0, str(FIXTURES))
 
 TABLE: dict[str, Any] = {
     "id": "shifted",
@@ -24,11 +27,6 @@ TABLE: dict[str, Any] = {
 }
 
 MakeMutant = Callable[..., Mutant]
-
-
-@pytest.fixture(autouse=True)
-def _fixtures_are_importable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(FIXTURES)
 
 
 @pytest.fixture

@@ -10,10 +10,11 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from conftest import ENGINE, MakeMutant
 
 from mutkv.errors import UsageError
 from mutkv.mutation.copy import load_copy
+
+from .conftest import ENGINE, MakeMutant
 
 PACKAGE = "tinyhouse.engine"
 START = ("session.py", "start = self.cache.length", "start = self.cache.length + 1", "Session.extend")
@@ -29,7 +30,6 @@ def everything() -> dict[str, Any]:
     return {
         "modules": dict(sys.modules),
         "finders": list(sys.meta_path),
-        "sources": {name for name in linecache.cache if name.startswith(str(ENGINE))},
         "parent": dict(vars(sys.modules["tinyhouse"])),
         "package": dict(vars(sys.modules[PACKAGE])),
         "session": dict(vars(sys.modules[f"{PACKAGE}.session"])),
@@ -98,7 +98,9 @@ def test_a_patch_that_raises_at_import_is_one_line_and_leaves_nothing_behind(
         load_copy(PACKAGE, broken)
     with pytest.raises(UsageError) as caught:
         load_copy(PACKAGE, broken)
-    assert isinstance(caught.value.__cause__, cause)
+    error = caught.value.__cause__
+    assert isinstance(error, cause)
+    assert traceback.extract_tb(error.__traceback__)[-1].line == becomes
     assert "\n" not in str(caught.value)
     assert everything() == before
 

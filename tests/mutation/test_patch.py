@@ -4,11 +4,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import FIXTURES, MakeMutant
 
 from mutkv.errors import UsageError
 from mutkv.mutation.mutant import Patch
 from mutkv.mutation.patch import diff, patched_source
+
+from .conftest import FIXTURES, MakeMutant
 
 SOURCE = '''"""A module."""
 

@@ -49,7 +49,7 @@ def test_shipped_files_are_found_beside_the_package_and_first_inside_it(corpus: 
     inside = resources.PACKAGE / "data" / "mutants"
     inside.mkdir(parents=True)
     assert shipped("mutants") == inside
-    with pytest.raises(UsageError, match="no shipped scenarios in .*: reinstall mutkv"):
+    with pytest.raises(UsageError, match=r"no shipped scenarios in .*: reinstall mutkv"):
         shipped("scenarios")
 
 
