@@ -52,6 +52,7 @@ CASES = pa.schema(
         "first_changed_step": COUNT,
         "kv_max_abs": pa.float64(),
         "attended_max_abs": pa.float64(),
+        "observations": COUNT,
     }
 )
 

@@ -43,7 +43,7 @@ def records(outcome: Outcome, device: str) -> Records:
     finite = (outcome.cached.isfinite() & outcome.full.isfinite()).all(dim=-1).all(dim=-1)
     columns["outcome"] = ["ok" if ok else "nonfinite" for ok in finite.tolist()]
     columns |= mask(truth(outcome.cached, baseline), finite) | infection(outcome, baseline)
-    columns |= exactness(outcome, baseline)
+    columns |= exactness(outcome, baseline) | {"observations": [deviation.shape[1]] * count}
     return Records(columns, observation_columns(outcome.cached, outcome.full, deviation, baseline))
 
 
@@ -116,9 +116,10 @@ def mask(columns: dict[str, Any], finite: Tensor) -> dict[str, Any]:
 
 def unknown_truth(count: int) -> dict[str, Any]:
     """Return the labels of cases that gave no logits."""
+    columns: dict[str, Any] = {"observations": [0] * count}
     names = ("floor", "observable", "output_changed", "infected", "first_infected_layer")
     firsts = (f"first_{what}_{part}" for what in ("observable", "changed") for part in ("request", "step"))
-    return {name: [None] * count for name in (*names, *firsts, "kv_max_abs", "attended_max_abs")}
+    return columns | {name: [None] * count for name in (*names, *firsts, "kv_max_abs", "attended_max_abs")}
 
 
 def infection(outcome: Outcome, baseline: Baseline) -> dict[str, Any]:

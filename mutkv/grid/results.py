@@ -11,9 +11,18 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from mutkv.errors import UsageError
+from mutkv.errors import IncompleteError, UsageError
+from mutkv.grid.columns import CASES, observations_schema
 from mutkv.grid.completeness import Completeness
-from mutkv.grid.store import CASES_FOLDER, OBSERVATIONS_FOLDER, check_version, part_names, read_json, read_part
+from mutkv.grid.store import (
+    CASES_FOLDER,
+    OBSERVATIONS_FOLDER,
+    check_version,
+    is_complete,
+    part_names,
+    read_json,
+    read_part,
+)
 
 RESULTS_FOLDER = Path("results")
 
@@ -37,14 +46,14 @@ class Results:
         return {case[3] for group in self.plan["groups"] for case in group["cases"]}
 
     @cached_property
-    def _parts(self) -> tuple[dict[str, tuple[pa.Table, pa.Table]], list[str]]:
+    def _parts(self) -> tuple[dict[str, pa.Table], list[str]]:
         parts, unreadable = {}, []
         for name in part_names(self.folder):
-            tables = [read_part(self.folder, kind, name) for kind in (CASES_FOLDER, OBSERVATIONS_FOLDER)]
-            if tables[0] is None or tables[1] is None:
+            cases = read_part(self.folder, CASES_FOLDER, name)
+            if cases is None or not is_complete(self.folder / OBSERVATIONS_FOLDER / f"{name}.parquet"):
                 unreadable.append(name)
             else:
-                parts[name] = (tables[0], tables[1])
+                parts[name] = cases
         return parts, unreadable
 
     @property
@@ -55,18 +64,12 @@ class Results:
     @cached_property
     def cases(self) -> pd.DataFrame:
         """One row per recorded case of the plan, in part order; ``part`` and ``first`` locate its observations."""
-        frames = []
-        for name, (cases, observations) in self._parts[0].items():
-            frame = cases.to_pandas()
-            ids = observations["case_id"].to_numpy()
-            starts = np.flatnonzero(np.r_[True, ids[1:] != ids[:-1]]) if len(ids) else np.empty(0, int)
-            located = pd.DataFrame({"first": starts, "observations": np.diff(np.r_[starts, len(ids)])}, ids[starts])
-            frame = frame.join(located, on="case_id")
-            frames.append(frame.assign(part=name)[frame["content_key"].isin(self.planned_keys)])
-        if not frames:
-            return pd.DataFrame(columns=["case_id", "outcome", "mutant"])
-        frame = pd.concat(frames, ignore_index=True)
-        return frame.astype({"first": "Int64", "observations": "Int64"})
+        parts = self._parts[0]
+        frame = pa.concat_tables(parts.values()).to_pandas() if parts else CASES.empty_table().to_pandas()
+        frame["part"] = np.repeat(list(parts), [len(table) for table in parts.values()])
+        ends = frame.groupby("part")["observations"].cumsum()
+        frame["first"] = ends - frame["observations"]
+        return frame[frame["content_key"].isin(self.planned_keys)].reset_index(drop=True)
 
     @property
     def completeness(self) -> Completeness:
@@ -78,18 +81,22 @@ class Results:
 
     @cached_property
     def observations(self) -> pd.DataFrame:
-        """One row per observation, without the logits."""
-        wanted = set(self.cases["case_id"])
-        tables = [observations.drop(["logits_cached", "logits_full"]) for _, observations in self._parts[0].values()]
-        if not tables:
-            return pd.DataFrame(columns=["case_id"])
-        frame = pa.concat_tables(tables).to_pandas()
-        return frame[frame["case_id"].isin(wanted)].reset_index(drop=True)
+        """One row per observation of the cases, without the logits."""
+        names = [name for name in observations_schema(1).names if not name.startswith("logits")]
+        tables = [self._read(part, names) for part in self._parts[0]]
+        frame = (pa.concat_tables(tables) if tables else observations_schema(1).empty_table()).to_pandas()
+        return frame[frame["case_id"].isin(self.cases["case_id"])].reset_index(drop=True)
 
     def columns(self, part: str, names: list[str]) -> dict[str, npt.NDArray[Any]]:
         """Return columns of one part's observations as arrays; logits are float64 ``[rows, vocab]``, read-only."""
-        table = self._parts[0][part][1]
-        return {name: as_array(table[name].combine_chunks()) for name in names}
+        table = self._read(part, names)
+        return {name: as_array(table[name]) for name in names}
+
+    def _read(self, part: str, names: list[str]) -> pa.Table:
+        table = read_part(self.folder, OBSERVATIONS_FOLDER, part, names)
+        if table is None:
+            raise IncompleteError(f"{self.folder}: observations of part {part} are damaged: run 'mutkv grid run' again")
+        return table
 
     def missing(self) -> Iterator[str]:
         """Yield a name for each planned case without a result: scenario, mutant and seed."""
@@ -100,10 +107,9 @@ class Results:
                     yield f"{mutant} seed {seed} ({case_id})"
 
 
-def as_array(column: pa.Array) -> npt.NDArray[Any]:
+def as_array(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     """Return a column as numpy, fixed-size lists as a matrix."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+    column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     if pa.types.is_fixed_size_list(column.type):
         return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, column.type.list_size)
     return column.to_numpy(zero_copy_only=False)

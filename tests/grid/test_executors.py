@@ -8,15 +8,15 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import executor_tasks as work
 import psutil
 import pytest
 
 from mutkv.errors import IncompleteError
 from mutkv.grid.executors import InProcess, Processes
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
+from . import executor_tasks as work
+
+TESTS = Path(__file__).parents[1]
 
 pytestmark = pytest.mark.timeout(30)  # a supervisor's typical fault is to wait for ever
 
@@ -289,7 +289,7 @@ def test_runs_and_losses_leave_no_open_files():
 
 
 def python(*arguments: str, source: str = "", **options) -> subprocess.Popen[str]:
-    env = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}"}
+    env = os.environ | {"PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     child = subprocess.Popen([sys.executable, "-W", "error", *arguments], env=env, text=True, **pipes, **options)
     child.stdin.write(source)
@@ -300,7 +300,7 @@ def python(*arguments: str, source: str = "", **options) -> subprocess.Popen[str
 
 PARENT = """
 import time
-import executor_tasks as work
+from grid import executor_tasks as work
 from mutkv.grid.executors import Processes
 
 def main():

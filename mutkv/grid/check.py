@@ -1,0 +1,145 @@
+"""Checking the corpus against itself: every claim of a mutant's file is measured on its witness.
+
+The witness is a configuration on which the mutant must show. What is measured: which path changes, whether an empty
+cache matters, the first step that shows, and that what ``hidden_by`` names does not see it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from torch import Tensor
+
+from mutkv.configuration import Configuration
+from mutkv.errors import MutkvError
+from mutkv.grid.grid import InProcess, prepare, run_task
+from mutkv.grid.plan import applies, make_plan
+from mutkv.grid.records import floors
+from mutkv.grid.results import Results, load
+from mutkv.grid.run import REFERENCE, Baseline, run_clean
+from mutkv.grid.scenario import Axes, Scenario, check_structure
+from mutkv.mutation.copy import load_copy
+from mutkv.mutation.mutant import Mutant
+from mutkv.workloads import Recording
+
+Judge = Callable[[Results, Sequence[str]], list[str]]
+"""Given results and names of detectors, return those that flag a case of a mutant (and raise on unknown names)."""
+
+LATER = 3
+"""``first_visible = "later"`` stands for this step or any after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a mutant did on one configuration, beside the clean engine."""
+
+    path: str | None
+    """Which path changed at all: cached, full, both, or None."""
+    acts: str
+    first_step: int | None
+    """First step at which the cached path differs by any amount."""
+    observable: bool
+    deviation: float
+    """Largest difference between mutated and clean logits, on either path."""
+
+
+def check_mutant(mutant: Mutant, judge: Judge) -> list[str]:
+    """Return every claim of the file that does not hold, as one line each; an empty list is a pass."""
+    try:
+        return list(problems(mutant, judge))
+    except MutkvError as error:
+        return [str(error)]
+    except Exception as error:
+        return [f"the witness raises {type(error).__name__}: {' '.join(str(error).split())[:200]}"]
+
+
+def problems(mutant: Mutant, judge: Judge) -> Iterator[str]:
+    """Yield the claims that do not hold."""
+    witness = mutant.witness_configuration()
+    check_structure(witness)
+    if not applies(mutant, witness):
+        yield f"the witness lacks a feature or workload that the mutant needs: {', '.join(mutant.features)}"
+        return
+    measured = measure(mutant, witness)
+    yield from equivalence_problems(mutant, measured) if mutant.equivalent else visibility_problems(mutant, measured)
+    for text, configuration in mutant.hidden_configurations().items():
+        if measure(mutant, configuration).observable:
+            yield f"hidden_by '{text}': the mutant is observable there"
+    hidden = mutant.hidden_detectors()
+    if hidden:
+        flagged = judge_witness(mutant, witness, hidden, judge)
+        yield from (f"hidden_by '{name}': this detector flags the witness" for name in flagged)
+
+
+def equivalence_problems(mutant: Mutant, measured: Measured) -> Iterator[str]:
+    """Yield what speaks against an equivalent mutant."""
+    if mutant.equivalent == "bitwise" and measured.deviation != 0.0:
+        yield f"equivalent = 'bitwise', but the witness deviates by {measured.deviation:g}"
+    if measured.observable:
+        yield f"equivalent = '{mutant.equivalent}', but the witness is observable ({measured.deviation:g})"
+
+
+def visibility_problems(mutant: Mutant, measured: Measured) -> Iterator[str]:
+    """Yield where a faulty mutant is not what its file says."""
+    if not measured.observable:
+        yield f"the witness does not show it: largest deviation {measured.deviation:g}, choose another witness"
+    if measured.path != mutant.path:
+        yield f"path = '{mutant.path}', measured '{measured.path}'"
+    if measured.acts != mutant.acts:
+        yield f"acts = '{mutant.acts}', measured '{measured.acts}'"
+    found = "never" if measured.first_step is None else f"step {measured.first_step}" if measured.first_step else "prefill"
+    later = mutant.first_visible == "later" and (measured.first_step or 0) >= LATER
+    if mutant.path != "full" and not later and found != mutant.first_visible:
+        yield f"first_visible = '{mutant.first_visible}', measured '{found}'"
+
+
+@torch.no_grad()
+def measure(mutant: Mutant, configuration: Configuration) -> Measured:
+    """Run a mutant on one configuration from the start, both paths, beside the clean engine."""
+    clean = run_clean(configuration, [configuration.seed], "cpu")
+    engine = load_copy(REFERENCE, mutant).module("engine").Engine(clean.engine.config, clean.weights)
+    tokens, workload = clean.recording.tokens, clean.workload
+    recording = workload.forced(engine, tokens)
+    cached = (recording.logits - clean.recording.logits).abs().amax(dim=-1)[0]  # [N]
+    full = (workload.full_stepwise(engine, tokens) - clean.full).abs().amax(dim=-1)[0]  # [N]
+    if mutant.path == "cached" and not full.any():
+        full = (workload.observed(workload.full(engine, tokens).logits) - clean.full).abs().amax(dim=-1)[0]
+    changed = torch.from_numpy(workload.layout.step)[cached.cpu() > 0]
+    floor = float(floors(clean)[0])
+    shown = full if mutant.path == "full" else cached
+    return Measured(
+        path_name(bool(cached.any()), bool(full.any())),
+        "always" if prefill_differs(recording, clean) else "decode",
+        int(changed.min()) if len(changed) else None,
+        bool(shown.max() > floor),
+        float(torch.maximum(cached.max(), full.max())),
+    )
+
+
+def path_name(cached: bool, full: bool) -> str | None:
+    """Return the schema's word for which paths changed."""
+    return {(True, False): "cached", (False, True): "full", (True, True): "both"}.get((cached, full))
+
+
+def prefill_differs(recording: Recording, clean: Baseline) -> bool:
+    """Whether feeding an empty cache gave other logits, or left other rows behind."""
+    mutated, right = recording.snapshot, clean.recording.snapshot
+    pairs = [(recording.logits[:, :1], clean.recording.logits[:, :1]), *zip(rows(mutated), rows(right), strict=True)]
+    return any(left.shape != other.shape or not torch.equal(left, other) for left, other in pairs)
+
+
+def rows(snapshot: dict[str, list[Tensor]] | None) -> list[Tensor]:
+    """Return the stored rows of a saved session, layer by layer."""
+    return snapshot["rows"] if snapshot else []
+
+
+def judge_witness(mutant: Mutant, witness: Configuration, names: Sequence[str], judge: Judge) -> list[str]:
+    """Run the witness as a dataset of its own and return which of the detectors flag it."""
+    axes = Axes.model_validate({name: value for name, value in witness.columns().items()})
+    scenario = Scenario(name="witness", summary="one witness", axes=axes)
+    with TemporaryDirectory(prefix="mutkv-") as folder:
+        run = prepare(make_plan(scenario, {mutant.id: mutant}, "cpu"), Path(folder), jobs=1)
+        list(run.execute(InProcess(run_task)))
+        return judge(load(folder), names)

@@ -1,0 +1,62 @@
+"""Frames as a table for people, CSV or JSON: one look for every command."""
+
+import json
+import math
+from typing import Any
+
+import pandas as pd
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+
+def figure(value: Any) -> str:
+    """Return a value as a table shows it: an exact zero as 0.0, undefined as n/a, three significant digits else."""
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+        return "n/a"
+    if not isinstance(value, float):
+        return str(value)
+    if value == 0:
+        return "0.0"
+    if float(value).is_integer() and abs(value) < 1e6:
+        return f"{value:.0f}"
+    return f"{value:.3g}" if abs(value) < 1e-3 or abs(value) >= 1e3 else f"{value:.3f}"
+
+
+def frame_table(frame: pd.DataFrame, title: str | None = None) -> Table:
+    """Return a rich table of a frame, numbers to the right."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in frame.columns:
+        is_number = pd.api.types.is_numeric_dtype(frame[name])
+        table.add_column(str(name), justify="right" if is_number else "left", overflow="fold")
+    for row in frame.itertuples(index=False):
+        table.add_row(*map(figure, row))
+    return table
+
+
+def print_frame(frame: pd.DataFrame, style: str, title: str | None = None) -> None:
+    """Print a frame to stdout as ``table``, ``csv`` or ``json``."""
+    if style == "csv":
+        print_text(frame.to_csv(index=False))
+    elif style == "json":
+        print_json(json.loads(frame.to_json(orient="records", double_precision=15)))
+    else:
+        print_renderable(frame_table(frame, title))
+
+
+def print_renderable(renderable: Any) -> None:
+    """Print a rich object to stdout, as wide as it needs to be where stdout is no terminal."""
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=240)
+    console.print(renderable)
+
+
+def print_json(document: Any) -> None:
+    """Print JSON data to stdout; undefined figures are null."""
+    print_text(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+
+def print_text(text: str) -> None:
+    """Print text to stdout as it is."""
+    Console(highlight=False, soft_wrap=True, markup=False).out(text, end="", highlight=False)

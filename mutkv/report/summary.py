@@ -1,0 +1,106 @@
+"""What a run found, as one small frame per kind of scenario: the table that ``mutkv grid run`` ends with."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from mutkv.grid.results import Results
+
+FORMAT = ["storage", "accumulator", "prefill_order"]
+
+
+def summary(results: Results) -> pd.DataFrame:
+    """Return the table that this scenario asks for; see ``docs/results.md`` for its columns."""
+    return TABLES[results.manifest["table"]](results)
+
+
+def mutants_table(results: Results) -> pd.DataFrame:
+    """One row per mutant: largest deviation at step 1 and over all steps, and how often the output changed."""
+    cases, observations = results.cases, observations_of(results)
+    by_mutant = observations.groupby("mutant", sort=False)["max_abs"]
+    first = observations[observations["step"] == 1].groupby("mutant", sort=False)["max_abs"].max()
+    share = cases.groupby("mutant", sort=False)[["observable", "output_changed"]].agg(percent)
+    table = pd.DataFrame(
+        {
+            "cases": cases.groupby("mutant", sort=False).size(),
+            "max|Δ| step 1": first,
+            "max|Δ| all steps": by_mutant.max(),
+            "observable %": share["observable"],
+            "output changed %": share["output_changed"],
+        }
+    )
+    return table.loc[in_plan_order(results, table)].rename_axis("mutant").reset_index()
+
+
+def exactness_table(results: Results) -> pd.DataFrame:
+    """One row per format and order: how far the clean cached path is from the full path."""
+    observations = observations_of(results)
+    observations["same"] = observations["argmax_cached"] == observations["argmax_full"]
+    groups = observations.groupby(FORMAT, sort=False)
+    cases = results.cases.groupby(FORMAT, sort=False)
+    table = pd.DataFrame(
+        {
+            "runs": cases.size(),
+            "worst |Δ| logits": groups["max_abs"].max(),
+            "worst |Δ| stored K/V": cases["kv_max_abs"].max(),
+            "tokens equal %": groups["same"].mean() * 100,
+        }
+    )
+    return table.reset_index()
+
+
+def attention_table(results: Results) -> pd.DataFrame:
+    """One row per format and order: deviation of the first layer's attention output, of stored rows and of logits."""
+    cases = results.cases.groupby(FORMAT, sort=False)
+    table = pd.DataFrame(
+        {
+            "runs": cases.size(),
+            "max|Δ| attention, layer 1": cases["attended_max_abs"].max(),
+            "max|Δ| stored K/V": cases["kv_max_abs"].max(),
+            "max|Δ| logits": observations_of(results).groupby(FORMAT, sort=False)["max_abs"].max(),
+        }
+    )
+    return table.reset_index()
+
+
+def profile_table(results: Results) -> pd.DataFrame:
+    """One row per sharpness and prefix length; per mutant, seeds whose argmax flipped and the largest deviation."""
+    keys = ["sharpness", "prompt_length"]
+    cases = results.cases
+    worst = observations_of(results).groupby([*keys, "mutant"])["max_abs"].max().unstack("mutant")
+    flips = cases.groupby([*keys, "mutant"])["output_changed"].sum().astype(int).unstack("mutant")
+    seeds = cases.groupby(keys)["seed"].nunique()
+    table = pd.DataFrame({"seeds": seeds})
+    for mutant in in_plan_order(results, worst.T):
+        if mutant != "clean":
+            table[f"{mutant} flips"] = flips[mutant]
+        table[f"{mutant} max|Δ|"] = worst[mutant]
+    return table.reset_index()
+
+
+def observations_of(results: Results) -> pd.DataFrame:
+    """Return the observations of cases that ran to the end, with their case's columns."""
+    columns = ["case_id", "mutant", "sharpness", "prompt_length", *FORMAT]
+    cases = results.cases.loc[results.cases["outcome"] == "ok", columns]
+    return results.observations.merge(cases, on="case_id")
+
+
+def in_plan_order(results: Results, table: pd.DataFrame) -> list[str]:
+    """Return the mutants of a table, mutants in the scenario's order, then clean and control."""
+    rank = {name: index for index, name in enumerate(results.manifest["mutants"])}
+    return sorted(table.index, key=lambda name: (rank.get(name, len(rank)), name))
+
+
+def percent(flags: pd.Series) -> float:
+    """Return the share of true flags in percent, NaN where there is none to judge."""
+    known = flags.dropna()
+    return float(known.astype(bool).mean() * 100) if len(known) else np.nan
+
+
+TABLES: dict[str, Callable[[Results], pd.DataFrame]] = {
+    "mutants": mutants_table,
+    "exactness": exactness_table,
+    "attention": attention_table,
+    "profile": profile_table,
+}
