@@ -33,7 +33,7 @@ class Verdict:
     """False where the engine cannot give what the detector asks for: no verdict at all."""
 
 
-class Malformed(Exception):
+class MalformedError(Exception):
     """A detector returned what is no score."""
 
 
@@ -87,7 +87,7 @@ def failure(error: BaseException) -> Verdict:
     """Return the verdict for an exception: not applicable for what an engine cannot do, else crashed."""
     if isinstance(error, Unsupported):
         return Verdict(crash=str(error), applicable=False)
-    if isinstance(error, Malformed):
+    if isinstance(error, MalformedError):
         return Verdict(crash=str(error))
     text = " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_REASON]
     # frame 0 is the call in this module, frame 1 the detector's own line
@@ -100,14 +100,14 @@ def interpret(returned: Any, threshold: float) -> Verdict:
     """Return the verdict that a score, or a pair of score and flag, means.
 
     Raises:
-        Malformed: it is neither.
+        MalformedError: it is neither.
     """
     score, flag = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
     number = scalar(score)
     if math.isnan(number):
-        raise Malformed("returned NaN: a score is a number >= 0")
+        raise MalformedError("returned NaN: a score is a number >= 0")
     if number < 0:
-        raise Malformed(f"returned {number:g}: a score is a number >= 0")
+        raise MalformedError(f"returned {number:g}: a score is a number >= 0")
     return Verdict(number, number > threshold if flag is None else bool(scalar(flag)))
 
 
@@ -115,7 +115,7 @@ def judged_pair(score: Any, flag: Any, threshold: float) -> Verdict:
     """Return the verdict on one case of a batch."""
     try:
         return interpret(score if flag is None else (score, flag), threshold)
-    except Malformed as error:
+    except MalformedError as error:
         return failure(error)
 
 
@@ -125,7 +125,7 @@ def scalar(value: Any) -> float:
         value = value.item()
     if not isinstance(value, bool | int | float):
         shape = f" of shape {list(value.shape)}" if isinstance(value, Tensor | np.ndarray) else ""
-        raise Malformed(f"returned {type(value).__name__}{shape}: a score is one number >= 0")
+        raise MalformedError(f"returned {type(value).__name__}{shape}: a score is one number >= 0")
     return float(value)
 
 
@@ -133,5 +133,5 @@ def items(values: Any, count: int) -> list[Any]:
     """Return C scores or flags as Python values."""
     array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     if array.shape != (count,):
-        raise Malformed(f"returned shape {list(array.shape)}: a batched detector returns [{count}] here")
+        raise MalformedError(f"returned shape {list(array.shape)}: a batched detector returns [{count}] here")
     return list(array.tolist())

@@ -1,0 +1,1 @@
+"""From a scenario to a dataset: plan, run one group, record, resume, read back, re-execute."""

@@ -89,7 +89,9 @@ def visibility_problems(mutant: Mutant, measured: Measured) -> Iterator[str]:
         yield f"path = '{mutant.path}', measured '{measured.path}'"
     if measured.acts != mutant.acts:
         yield f"acts = '{mutant.acts}', measured '{measured.acts}'"
-    found = "never" if measured.first_step is None else f"step {measured.first_step}" if measured.first_step else "prefill"
+    found = (
+        "never" if measured.first_step is None else f"step {measured.first_step}" if measured.first_step else "prefill"
+    )
     later = mutant.first_visible == "later" and (measured.first_step or 0) >= LATER
     if mutant.path != "full" and not later and found != mutant.first_visible:
         yield f"first_visible = '{mutant.first_visible}', measured '{found}'"
@@ -103,9 +105,8 @@ def measure(mutant: Mutant, configuration: Configuration) -> Measured:
     tokens, workload = clean.recording.tokens, clean.workload
     recording = workload.forced(engine, tokens)
     cached = (recording.logits - clean.recording.logits).abs().amax(dim=-1)[0]  # [N]
-    full = (workload.full_stepwise(engine, tokens) - clean.full).abs().amax(dim=-1)[0]  # [N]
-    if mutant.path == "cached" and not full.any():
-        full = (workload.observed(workload.full(engine, tokens).logits) - clean.full).abs().amax(dim=-1)[0]
+    at_once = workload.observed(workload.full(engine, tokens).logits)
+    full = torch.stack([at_once - clean.full, workload.full_stepwise(engine, tokens) - clean.full]).abs().amax(dim=-1)
     changed = torch.from_numpy(workload.layout.step)[cached.cpu() > 0]
     floor = float(floors(clean)[0])
     shown = full if mutant.path == "full" else cached
@@ -137,7 +138,7 @@ def rows(snapshot: dict[str, list[Tensor]] | None) -> list[Tensor]:
 
 def judge_witness(mutant: Mutant, witness: Configuration, names: Sequence[str], judge: Judge) -> list[str]:
     """Run the witness as a dataset of its own and return which of the detectors flag it."""
-    axes = Axes.model_validate({name: value for name, value in witness.columns().items()})
+    axes = Axes.model_validate(witness.columns())
     scenario = Scenario(name="witness", summary="one witness", axes=axes)
     with TemporaryDirectory(prefix="mutkv-") as folder:
         run = prepare(make_plan(scenario, {mutant.id: mutant}, "cpu"), Path(folder), jobs=1)

@@ -11,6 +11,7 @@ from mutkv.configuration import Configuration
 from mutkv.grid.scenario import Scenario
 from mutkv.grid.source import engine_digest
 from mutkv.mutation.mutant import Mutant
+from mutkv.mutation.registry import find
 
 BENIGN = ("clean", "control")
 
@@ -74,6 +75,15 @@ class Plan:
 def case_entry(case: Case) -> list[Any]:
     """Return a case as the plan file lists it: seed, mutant, case id, content key."""
     return [case.configuration.seed, case.mutant, case.case_id, case.content_key]
+
+
+def select_mutants(
+    scenario: Scenario, shipped: Mapping[str, Mutant], loaded: Mapping[str, Mutant]
+) -> dict[str, Mutant]:
+    """Return the mutants that a scenario names, in its order, then all that the user added to the shipped ones."""
+    named = {name: find(loaded, name) for name in scenario.mutants}
+    added = {name: mutant for name, mutant in loaded.items() if name not in shipped and name not in named}
+    return named | added
 
 
 def make_plan(scenario: Scenario, mutants: Mapping[str, Mutant], device: str) -> Plan:

@@ -85,7 +85,7 @@ def recorded_mutant(results: Results, name: str) -> Mutant:
 def engine_of(subject: Subject, configuration: Configuration) -> Engine:
     """Return the engine under test of one case: one replica, with the mutant applied by copy."""
     config = configuration.model(subject.device)
-    weights = load_weights(config, configuration.weights, configuration.sharpness, [configuration.seed])
+    weights = load_weights(config, configuration.weights, configuration.sharpness, (configuration.seed,))
     return build(subject, config, weights)
 
 
@@ -106,7 +106,9 @@ def replay(subject: Subject, configuration: Configuration, seeds: tuple[int, ...
         workload, clean = baseline.workload, baseline.recording
         engine = build(subject, baseline.engine.config, baseline.weights)
         if isinstance(engine, Cacheless):
-            return Replay(cacheless_recording(engine, baseline), baseline.trace)
+            other = workload.full(engine.other, clean.tokens)
+            observed = workload.observed(other.logits)
+            return Replay(Recording(clean.tokens, observed, (other,), rows_of(other), None), baseline.trace)
         if subject.mutant is None:
             return Replay(clean, baseline.trace)
         recording = workload.forced(engine, clean.tokens, clean if subject.mutant.acts == "decode" else None)
@@ -118,13 +120,6 @@ def replay(subject: Subject, configuration: Configuration, seeds: tuple[int, ...
 def clean_run(configuration: Configuration, seeds: tuple[int, ...], device: str) -> Baseline:
     """Run the clean engine; the last run is kept, for the other mutants of its group."""
     return run_clean(configuration, seeds, device)
-
-
-def cacheless_recording(engine: "Cacheless", baseline: Baseline) -> Recording:
-    """Return one full pass in the other order as if it were a cached path."""
-    tokens = baseline.recording.tokens
-    trace = baseline.workload.full(engine.other, tokens)
-    return Recording(tokens, baseline.workload.observed(trace.logits), (trace,), rows_of(trace), None)
 
 
 def rows_of(trace: Trace) -> LayerRows:
@@ -164,7 +159,7 @@ class CachelessSession:
         if pad is not None:
             raise Unsupported("a control has no left padding")
         self.tokens = torch.cat([self.tokens, tokens], dim=-1)
-        return self.engine.full(self.tokens)[:, :, -tokens.shape[-1] :]
+        return self.engine.full(self.tokens)[:, :, self.length - tokens.shape[-1] :]
 
     def stored(self) -> LayerRows:
         """Return the keys and values of a recompute."""

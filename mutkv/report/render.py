@@ -2,12 +2,15 @@
 
 import json
 import math
+import sys
 from typing import Any
 
 import pandas as pd
 from rich import box
 from rich.console import Console
 from rich.table import Table
+
+WIDE = 240
 
 
 def figure(value: Any) -> str:
@@ -25,7 +28,7 @@ def figure(value: Any) -> str:
 
 def frame_table(frame: pd.DataFrame, title: str | None = None) -> Table:
     """Return a rich table of a frame, numbers to the right."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False)
     for name in frame.columns:
         is_number = pd.api.types.is_numeric_dtype(frame[name])
         table.add_column(str(name), justify="right" if is_number else "left", overflow="fold")
@@ -45,11 +48,13 @@ def print_frame(frame: pd.DataFrame, style: str, title: str | None = None) -> No
 
 
 def print_renderable(renderable: Any) -> None:
-    """Print a rich object to stdout, as wide as it needs to be where stdout is no terminal."""
+    """Print a rich object to stdout, as wide as it needs to be where stdout is no terminal, without trailing blanks."""
     console = Console(highlight=False)
     if not console.is_terminal:
-        console = Console(highlight=False, width=240)
-    console.print(renderable)
+        console = Console(highlight=False, width=WIDE)
+    with console.capture() as captured:
+        console.print(renderable)
+    print_text("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
 
 
 def print_json(document: Any) -> None:
@@ -59,4 +64,4 @@ def print_json(document: Any) -> None:
 
 def print_text(text: str) -> None:
     """Print text to stdout as it is."""
-    Console(highlight=False, soft_wrap=True, markup=False).out(text, end="", highlight=False)
+    sys.stdout.write(text)

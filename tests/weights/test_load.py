@@ -16,7 +16,7 @@ KINDS = ["random", "near-tied", "trained"]
 @pytest.mark.parametrize("kind", KINDS)
 def test_sharpness_multiplies_every_attention_score_by_its_square_and_no_value(kind):
     hidden = torch.from_numpy(random_weights(ModelConfig(vocab=10), 7)["embedding"].numpy())
-    plain, sharp = (load_weights(CONFIG, kind, sharpness, [1]) for sharpness in (1.0, 3.0))
+    plain, sharp = (load_weights(CONFIG, kind, sharpness, (1,)) for sharpness in (1.0, 3.0))
     for layer in ("layers.0.qkv", "layers.1.qkv"):
         (query, key, value), (sharp_query, sharp_key, sharp_value) = (
             (hidden @ weights[layer][0]).split([16, 8, 8], dim=-1) for weights in (plain, sharp)
@@ -28,9 +28,9 @@ def test_sharpness_multiplies_every_attention_score_by_its_square_and_no_value(k
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_replica_i_is_the_ith_seed_whatever_else_is_loaded(kind):
-    together = load_weights(CONFIG, kind, 1.5, [4, 0, 2])
-    for index, seed in enumerate([4, 0, 2]):
-        alone = load_weights(CONFIG, kind, 1.5, [seed])
+    together = load_weights(CONFIG, kind, 1.5, (4, 0, 2))
+    for index, seed in enumerate((4, 0, 2)):
+        alone = load_weights(CONFIG, kind, 1.5, (seed,))
         assert all(torch.equal(together[name][index], alone[name][0]) for name in alone)
 
 
@@ -38,12 +38,12 @@ def test_replica_i_is_the_ith_seed_whatever_else_is_loaded(kind):
 @pytest.mark.parametrize("storage", ["float64", "float32", "bfloat16"])
 def test_every_tensor_is_in_the_storage_format(kind, storage):
     config = ModelConfig(depth=2, kv_heads=1, arithmetic=Arithmetic(storage, "float64"))
-    assert {str(tensor.dtype) for tensor in load_weights(config, kind, 2.0, [0]).values()} == {f"torch.{storage}"}
+    assert {str(tensor.dtype) for tensor in load_weights(config, kind, 2.0, (0,)).values()} == {f"torch.{storage}"}
 
 
 def test_trained_weights_are_the_trained_ones_and_sharpening_does_not_reach_the_cached_file():
     before = trained_replica(CONFIG, 0)
-    load_weights(CONFIG, "trained", 2.0, [0])
-    loaded = load_weights(CONFIG, "trained", 1.0, [0])
+    load_weights(CONFIG, "trained", 2.0, (0,))
+    loaded = load_weights(CONFIG, "trained", 1.0, (0,))
     assert all(torch.equal(loaded[name][0], before[name]) for name in before)
     assert not torch.equal(before["embedding"], random_weights(CONFIG, 0)["embedding"])

@@ -67,7 +67,7 @@ def test_every_tensor_has_the_mean_and_the_deviation_it_promises(name, mean, dev
 @pytest.mark.parametrize("storage", BITS)
 def test_the_columns_of_a_near_tied_pair_are_one_or_two_representable_numbers_apart(storage):
     config = replace(CONFIG, arithmetic=Arithmetic(storage, "float64"))
-    columns = load_weights(config, "near-tied", 1.0, [0])["unembedding"][0]
+    columns = load_weights(config, "near-tied", 1.0, (0,))["unembedding"][0]
     steps = (
         columns[:, 0::2].contiguous().view(BITS[storage]) - columns[:, 1::2].contiguous().view(BITS[storage])
     ).abs()
@@ -78,7 +78,7 @@ def test_the_two_best_logits_of_near_tied_weights_differ_by_rounding_and_those_o
     tokens = torch.arange(20).reshape(1, 1, 20)
     margins = {}
     for kind in ("near-tied", "random"):
-        best = Engine(CONFIG, load_weights(CONFIG, kind, 1.0, [0])).full(tokens).topk(2).values
+        best = Engine(CONFIG, load_weights(CONFIG, kind, 1.0, (0,))).full(tokens).topk(2).values
         margins[kind] = best[..., 0] - best[..., 1]
     assert margins["near-tied"].max() < 1e-14 < 1e-4 < margins["random"].min()
     assert (margins["near-tied"] > 0).double().mean() > 0.5

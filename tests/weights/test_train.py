@@ -46,7 +46,7 @@ def loss_by_hand(logits, tokens, period):
 
 def test_the_loss_is_the_mean_surprise_at_every_token_from_the_second_period_on_per_replica():
     config = ModelConfig(vocab=7)
-    engine = Engine(config, load_weights(config, "random", 1.0, [0, 1]))
+    engine = Engine(config, load_weights(config, "random", 1.0, (0, 1)))
     tokens = torch.randint(7, (2, 3, 11), generator=torch.Generator().manual_seed(0))
     expected = [loss_by_hand(engine.full(tokens)[r], tokens[r], 4) for r in range(2)]
     assert replica_losses(engine, tokens, 4).tolist() == pytest.approx(expected, rel=1e-12)
@@ -54,9 +54,8 @@ def test_the_loss_is_the_mean_surprise_at_every_token_from_the_second_period_on_
 
 def test_no_gradient_crosses_between_replicas():
     config = ModelConfig(vocab=7)
-    weights = load_weights(config, "random", 1.0, [0, 1])
-    for tensor in weights.values():
-        tensor.requires_grad_()
+    shared = load_weights(config, "random", 1.0, (0, 1))
+    weights = {name: tensor.clone().requires_grad_() for name, tensor in shared.items()}
     replica_losses(Engine(config, weights), torch.zeros(2, 1, 6, dtype=torch.int64), 2)[0].backward()
     assert all(tensor.grad[1].abs().max() == 0 for tensor in weights.values())
     assert weights["unembedding"].grad[0].abs().max() > 0

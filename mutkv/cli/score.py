@@ -1,0 +1,101 @@
+"""``mutkv score``: which bugs each detector catches, with intervals and a gate for CI."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mutkv.cli.options import completer, detector_names, output_options, results_argument
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mutkv.detectors.detector import Detector
+    from mutkv.detectors.judge import Verdicts
+    from mutkv.grid.results import Results
+    from mutkv.scoring import Score
+
+SHARE = click.FloatRange(0, 1)
+
+
+@click.command()
+@results_argument
+@click.option(
+    "--detector",
+    "specs",
+    multiple=True,
+    metavar="NAME|FILE.py:FUNCTION",
+    shell_complete=completer(detector_names),
+    help="A detector to score; repeatable.  [default: all shipped offline ones]",
+)
+@click.option(
+    "--label",
+    type=click.Choice(["output-changed", "observable"]),
+    default="output-changed",
+    show_default=True,
+    help="What makes a faulty case a positive.",
+)
+@click.option("--by", metavar="COLUMN", help="Split by a column of the cases: class, mutant, prompt_length, ...")
+@click.option("--fail-under", type=SHARE, help="Exit 1 if a detector's headline recall is below this.")
+@click.option("--fail-under-low", type=SHARE, help="Exit 1 if its lower bound is below this.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap over mutants.")
+@output_options
+def score(
+    results: Path | None,
+    specs: tuple[str, ...],
+    label: str,
+    by: str | None,
+    fail_under: float | None,
+    fail_under_low: float | None,
+    seed: int,
+    style: str | None,
+) -> int:
+    """Score detectors on RESULTS (a folder; the latest results by default)."""
+    from mutkv.detectors.registry import default_detectors, find_detector
+    from mutkv.grid.results import load
+    from mutkv.scoring import gate, score_by, score_verdicts
+
+    detectors = [find_detector(spec) for spec in dict.fromkeys(specs)] or list(default_detectors())
+    loaded = load(results)
+    verdicts = judge_all(loaded, detectors).frame
+    common = {"scenario": loaded.scenario, "completeness": loaded.completeness, "label": label, "seed": seed}
+    total = score_verdicts(verdicts, **common)
+    parts = score_by(verdicts, by, **common) if by else {}
+    show(total, parts, by, style)
+    return gate(total, fail_under, fail_under_low, [detector.name for detector in detectors])
+
+
+def judge_all(results: "Results", detectors: "Sequence[Detector]") -> "Verdicts":
+    """Return the verdicts of all detectors, with progress and warnings on stderr."""
+    from mutkv.cli.grid import warn_unreadable
+    from mutkv.cli.progress import progress_bar
+    from mutkv.detectors.judge import judge
+
+    warn_unreadable(results)
+    with progress_bar("scoring", len(results.cases)) as advance:
+        seen = 0
+
+        def step(done: int, _total: int) -> None:
+            nonlocal seen
+            seen, more = done, done - seen
+            advance({"judged": more})
+
+        verdicts = judge(results, detectors, on_progress=step)
+    for warning in verdicts.warnings:
+        click.echo(f"mutkv: warning: {warning}", err=True)
+    return verdicts
+
+
+def show(total: "Score", parts: "dict[object, Score]", by: str | None, style: str | None) -> None:
+    """Print a score, split or whole."""
+    from mutkv.report.render import print_frame, print_json
+    from mutkv.report.scores import by_table, flat_table, score_lines, score_table
+
+    if style == "json":
+        split = {str(value): part.to_json() for value, part in parts.items()}
+        print_json(total.to_json() | ({"by": {by: split}} if by else {}))
+        return
+    if style == "csv":
+        print_frame(flat_table(parts or {None: total}, by), style)
+    else:
+        print_frame(by_table(parts, by) if by else score_table(total), "table", score_lines(total))

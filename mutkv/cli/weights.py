@@ -1,0 +1,28 @@
+"""``mutkv weights``: make the trained weights again."""
+
+from pathlib import Path
+
+import click
+
+
+@click.group()
+def weights() -> None:
+    """Train the small models that ship with mutkv."""
+
+
+@weights.command("train")
+@click.option("--family", "families", multiple=True, help="Train this family only; repeatable.  [default: all]")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default="trained", show_default=True, help="Folder to write to."
+)
+def train_command(families: tuple[str, ...], out: Path) -> None:
+    """Train each family down to its fixed loss and write safetensors files."""
+    from mutkv.cli.progress import progress_bar
+    from mutkv.weights.train import FAMILIES, save_family, train_family
+
+    for name in families or tuple(FAMILIES):
+        with progress_bar(f"training {name}", 0) as advance:
+            family = train_family(name, lambda _step, _loss, advance=advance: advance({"step": 1}))
+        path = out / f"{name}.safetensors"
+        save_family(path, family)
+        click.echo(f"{path}: {family.steps} steps, losses {', '.join(f'{loss:.3f}' for loss in family.losses)}")

@@ -1,0 +1,15 @@
+"""The clean engine's own test: where arithmetic is exact, a deviation is 0.0 or a bug of mutkv."""
+
+from mutkv.errors import BaselineError
+from mutkv.grid.results import Results
+
+
+def check_baseline(results: Results) -> None:
+    """Raise BaselineError if a clean case under exact arithmetic deviates at all."""
+    cases = results.cases
+    exact = cases.loc[cases["kind"] == "clean", ["case_id", "configuration_id"]]
+    worst = results.observations.merge(exact, on="case_id").nlargest(1, "max_abs")
+    if len(worst) and worst["max_abs"].iloc[0] > 0:
+        row = worst.iloc[0]
+        where = f"configuration {row['configuration_id']}, step {row['step']}"
+        raise BaselineError(f"the clean engine deviates by {row['max_abs']:g} under exact arithmetic ({where})")

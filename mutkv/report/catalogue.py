@@ -1,0 +1,65 @@
+"""What ships with mutkv, as tables and pages: scenarios, mutants, detectors."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+from rich.console import Group
+from rich.syntax import Syntax
+from rich.text import Text
+
+from mutkv.configuration import Configuration
+from mutkv.detectors.registry import load_detectors
+from mutkv.grid.plan import make_plan, select_mutants
+from mutkv.grid.scenario import find_scenario, scenario_files
+from mutkv.mutation.mutant import Mutant
+from mutkv.mutation.patch import diff
+from mutkv.mutation.registry import load_mutants
+
+
+def scenarios_table() -> pd.DataFrame:
+    """One row per shipped scenario, with its number of cases."""
+    shipped = load_mutants()
+    rows = []
+    for name in scenario_files():
+        scenario = find_scenario(name)
+        plan = make_plan(scenario, select_mutants(scenario, shipped, shipped), "cpu")
+        configurations = sum(1 for _ in scenario.configurations())
+        rows.append((name, configurations, len(plan.cases), scenario.summary))
+    return pd.DataFrame(rows, columns=["scenario", "configurations", "cases", "what it is"])
+
+
+def mutants_table(mutants: Mapping[str, Mutant]) -> pd.DataFrame:
+    """One row per mutant."""
+    rows = [(m.id, m.mutant_class, m.origin, m.path, m.first_visible, m.summary) for m in mutants.values()]
+    return pd.DataFrame(rows, columns=["mutant", "class", "origin", "path", "first visible", "what it does"])
+
+
+def detectors_table() -> pd.DataFrame:
+    """One row per registered detector."""
+    rows = [(d.name, d.needs, d.threshold, d.summary) for d in load_detectors().values()]
+    return pd.DataFrame(rows, columns=["detector", "needs", "threshold", "rule"])
+
+
+def mutant_page(mutant: Mutant) -> Group:
+    """A mutant for reading: mechanism, diff in colour, what hides it, provenance, witness and how to reproduce it."""
+    hidden = ", ".join(mutant.hidden_by) or "nothing known"
+    lines = [
+        f"class {mutant.mutant_class}, origin {mutant.origin}, path {mutant.path}, acts {mutant.acts}",
+        f"first visible: {mutant.first_visible}; hidden by: {hidden}",
+        *(f"report: {r.repo}#{r.number} (confidence {r.confidence}) {r.note}" for r in mutant.reports),
+        f"witness: {witness_text(mutant.witness_configuration())}",
+        f"check it: mutkv mutants check {mutant.id}",
+    ]
+    return Group(
+        Text(f"{mutant.id}: {mutant.summary}", style="bold"),
+        Text(" ".join((mutant.mechanism or "").split())),
+        Syntax(diff(mutant), "diff", theme="ansi_dark", background_color="default"),
+        *map(Text, lines),
+    )
+
+
+def witness_text(witness: Configuration) -> str:
+    """Return the columns in which a witness differs from the default configuration, or that it has none."""
+    default = Configuration().columns()
+    changed = [f"{name} = {value}" for name, value in witness.columns().items() if value != default[name]]
+    return ", ".join(changed) or "the default configuration"
