@@ -1,5 +1,6 @@
 """``mutkv score``: which bugs each detector catches, with intervals and a gate for CI."""
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,9 +59,10 @@ def score(
     detectors = [find_detector(spec) for spec in dict.fromkeys(specs)] or list(default_detectors())
     loaded = load(results)
     verdicts = judge_all(loaded, detectors).frame
-    common = {"scenario": loaded.scenario, "completeness": loaded.completeness, "label": label, "seed": seed}
-    total = score_verdicts(verdicts, **common)
-    parts = score_by(verdicts, by, **common) if by else {}
+    whole = partial(score_verdicts, scenario=loaded.scenario, completeness=loaded.completeness, label=label, seed=seed)
+    split = partial(score_by, scenario=loaded.scenario, completeness=loaded.completeness, label=label, seed=seed)
+    total = whole(verdicts)
+    parts = split(verdicts, by) if by else {}
     show(total, parts, by, style)
     return gate(total, fail_under, fail_under_low, [detector.name for detector in detectors])
 

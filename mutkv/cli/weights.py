@@ -17,12 +17,15 @@ def weights() -> None:
 )
 def train_command(families: tuple[str, ...], out: Path) -> None:
     """Train each family down to its fixed loss and write safetensors files."""
-    from mutkv.cli.progress import progress_bar
     from mutkv.weights.train import FAMILIES, save_family, train_family
 
     for name in families or tuple(FAMILIES):
-        with progress_bar(f"training {name}", 0) as advance:
-            family = train_family(name, lambda _step, _loss, advance=advance: advance({"step": 1}))
-        path = out / f"{name}.safetensors"
-        save_family(path, family)
+        family = train_family(name, show_loss)
+        click.echo("", err=True)
+        path = save_family(out, family)
         click.echo(f"{path}: {family.steps} steps, losses {', '.join(f'{loss:.3f}' for loss in family.losses)}")
+
+
+def show_loss(step: int, loss: float) -> None:
+    """Show the largest held-out loss on one line of stderr."""
+    click.echo(f"\rstep {step}, held-out loss {loss:.3f} ", nl=False, err=True)

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from mutkv.configuration import Configuration
+from mutkv.configuration import CONFIGURATION_COLUMNS, Configuration
 from mutkv.detectors.case import COLUMNS, Case, Column, Inside
 from mutkv.detectors.detector import Needs
 from mutkv.grid.replay import configuration_of
@@ -65,10 +65,11 @@ def blocks(results: Results, cases: pd.DataFrame) -> Iterator[Block]:
     """Yield the blocks of some cases of a dataset, all of which have observations."""
     first, counts = (cases[name].to_numpy(np.int64) for name in ("first", "observations"))
     seeds = cases["seed"].to_numpy(np.int64)
+    groups = groups_of(cases)
     for part, members in cases.groupby("part", sort=False).indices.items():
         index = np.asarray(members, np.int64)
         column = reader(results, str(part))
-        group = configuration_of(row_of(cases, index[0])).group
+        group = groups[str(part)]
         layout = np.stack([column(name) for name in LAYOUT])
         for alike_ones in alike(layout, first[index], counts[index]):
             chosen = index[alike_ones]
@@ -76,9 +77,11 @@ def blocks(results: Results, cases: pd.DataFrame) -> Iterator[Block]:
             yield Block(chosen, rows, column, group, tuple(seeds[chosen].tolist()))
 
 
-def row_of(cases: pd.DataFrame, place: int) -> dict[str, Any]:
-    """Return a row of ``cases`` as Python values, by column."""
-    return {str(name): value for name, value in cases.iloc[place].to_dict().items()}
+def groups_of(cases: pd.DataFrame) -> dict[str, Configuration]:
+    """Return the group of each part."""
+    heads = cases.drop_duplicates("part")
+    rows = heads[list(CONFIGURATION_COLUMNS)].to_dict("records")
+    return {part: configuration_of(row).group for part, row in zip(heads["part"], rows, strict=True)}
 
 
 def reader(results: Results, part: str) -> Column:

@@ -18,7 +18,7 @@ from mutkv.detectors.detector import Needs
 
 Column = Callable[[str], npt.NDArray[Any]]
 """Returns a column of a part's observations, ``[rows]``; logits ``[rows, vocab]``."""
-Wanted = int | Collection[int] | None
+Wanted = int | Tensor | Collection[int] | None
 
 COLUMNS = ("request", "row", "step", "position", "emitted", "forced_token")
 SHOWN = {
@@ -162,7 +162,8 @@ class Case:
         keep = np.ones(self._rows.shape[-1], np.bool_)
         for name, value in wanted.items():
             if value is not None:
-                keep &= np.isin(self._layout(name), value if isinstance(value, int) else list(value))
+                values = np.asarray(value if isinstance(value, int | Tensor) else list(value))
+                keep &= np.isin(self._layout(name), values) if values.ndim else self._layout(name) == values
         return self._kept(keep)
 
     def last(self) -> "Case":

@@ -12,7 +12,7 @@ from mutkv.detectors.blocks import Block
 from mutkv.detectors.case import Inside
 from mutkv.detectors.detector import Detector
 from mutkv.detectors.live import MeteredEngine, tokens_fed
-from mutkv.detectors.verdict import Verdict, failure, judge_live, judge_one, worst
+from mutkv.detectors.verdict import Verdict, failed, judge_live, judge_one, worst
 from mutkv.errors import Unsupported, UsageError
 from mutkv.grid.replay import Replay, Subject, engine_of, replay
 
@@ -25,7 +25,7 @@ def judge_inside(detectors: Sequence[Detector], block: Block, subject: Subject) 
         raise
     except Exception as error:  # it ran when it was recorded, perhaps without the other seeds
         if len(block.seeds) == 1:
-            return [[failure(error)] for _ in detectors]
+            return [[failed(error)] for _ in detectors]
         alone = [judge_inside(detectors, block.take([place]), subject) for place in range(len(block.seeds))]
         return [[verdict for [verdict] in verdicts] for verdicts in zip(*alone, strict=True)]
     return [[judge_replica(one, block, place, again) for place in range(len(block.seeds))] for one in detectors]
@@ -38,7 +38,7 @@ def judge_replica(detector: Detector, block: Block, place: int, again: Replay) -
         try:
             inside = held(detector.needs, again, place, row)
         except Unsupported as error:
-            return failure(error)
+            return failed(error)
         verdicts.append(judge_one(detector, block.case(place, detector.needs, inside).at(request=request, row=row)))
     return worst(verdicts)
 

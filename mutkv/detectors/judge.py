@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import pandas as pd
 import torch
 
-from mutkv.detectors.blocks import Block, blocks, row_of
+from mutkv.detectors.blocks import Block, blocks
 from mutkv.detectors.detector import Detector
 from mutkv.detectors.inside import judge_engine, judge_inside
 from mutkv.detectors.tally import Tally
-from mutkv.detectors.verdict import Verdict, judge_batch, judge_one
+from mutkv.detectors.verdict import judge_batch, judge_one
 from mutkv.errors import UsageError
 from mutkv.grid.replay import Subject, check_engine, subject_of
 from mutkv.grid.results import Results
@@ -86,7 +86,7 @@ def judge_block(results: Results, cases: pd.DataFrame, block: Block, tallies: Se
     again = []
     for tally in tallies:
         if tally.detector.offline:
-            tally.add(block.index, judge_offline(tally.detector, block), block.group)
+            judge_offline(block, tally)
         else:
             again.append(tally)
     if again:
@@ -94,24 +94,27 @@ def judge_block(results: Results, cases: pd.DataFrame, block: Block, tallies: Se
             judge_again(part, subject, again)
 
 
-def judge_offline(detector: Detector, block: Block) -> list[Verdict]:
-    """Return the verdicts on a block's cases, all at once where the detector can; alone where that fails."""
-    places = range(len(block.seeds))
+def judge_offline(block: Block, tally: Tally) -> None:
+    """Show a block's cases to a detector: all at once if it can, alone where that fails, lest one take the rest."""
+    detector, count = tally.detector, len(block.seeds)
     if not detector.batched:
-        return [judge_one(detector, block.case(place, detector.needs)) for place in places]
-    verdicts = judge_batch(detector, block.batch(detector.needs), len(places))
-    if len(places) > 1 and all(verdict.crash for verdict in verdicts):
-        alone = (block.take([place]) for place in places)
-        return [verdict for one in alone for verdict in judge_batch(detector, one.batch(detector.needs), 1)]
-    return verdicts
+        verdicts = [judge_one(detector, block.case(place, detector.needs)) for place in range(count)]
+        tally.add_each(block.index, verdicts, block.group)
+        return
+    found = judge_batch(detector, block.batch(detector.needs), count)
+    if found is not None:
+        tally.add(block.index, *found, block.group)
+        return
+    alone = [block.take([place]).batch(detector.needs) for place in range(count)]
+    tally.add_each(block.index, [judge_one(detector, one) for one in alone], block.group)
 
 
 def by_subject(results: Results, cases: pd.DataFrame, block: Block) -> Iterator[tuple[Subject, Block]]:
     """Yield a block's cases mutant by mutant, all seeds of each."""
-    places = pd.Series(range(len(block.seeds))).groupby(cases["mutant"].iloc[block.index].to_numpy(), sort=False)
-    for _, members in places:
-        part = block.take(members.tolist())
-        yield subject_of(results, row_of(cases, part.index[0])), part
+    mutants, devices = (cases[name].iloc[block.index].tolist() for name in ("mutant", "device"))
+    for name in dict.fromkeys(mutants):
+        places = [place for place, mutant in enumerate(mutants) if mutant == name]
+        yield subject_of(results, name, devices[places[0]]), block.take(places)
 
 
 def judge_again(part: Block, subject: Subject, tallies: Sequence[Tally]) -> None:
@@ -120,8 +123,8 @@ def judge_again(part: Block, subject: Subject, tallies: Sequence[Tally]) -> None
     if inside:
         verdicts = judge_inside([tally.detector for tally in inside], part, subject)
         for tally, found in zip(inside, verdicts, strict=True):
-            tally.add(part.index, found, part.group)
+            tally.add_each(part.index, found, part.group)
     for tally in tallies:
         if tally.detector.needs == "live":
             found = [judge_engine(tally.detector, part, place, subject) for place in range(len(part.seeds))]
-            tally.add(part.index, found, part.group)
+            tally.add_each(part.index, found, part.group)

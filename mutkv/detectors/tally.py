@@ -9,7 +9,9 @@ import pandas as pd
 
 from mutkv.configuration import Configuration
 from mutkv.detectors.detector import Detector
-from mutkv.detectors.verdict import Verdict
+from mutkv.detectors.verdict import BoolArray, FloatArray, Verdict
+
+IntArray = npt.NDArray[np.int64]
 
 
 class Tally:
@@ -17,42 +19,46 @@ class Tally:
 
     def __init__(self, detector: Detector, cases: pd.DataFrame) -> None:
         self.detector = detector
-        self.verdicts = [Verdict(applicable=False)] * len(cases)
-        self.cost: npt.NDArray[np.float64] = np.full(len(cases), np.nan)
         self._cases = cases
-        self._cost_error: str | None = None
+        self._score, self._cost = np.zeros(len(cases)), np.full(len(cases), np.nan)
+        self._flag, self._crashed, self._missing = np.zeros((3, len(cases)), np.bool_)
+        self._reasons: dict[str, str] = {}  # of each kind of failure the first
+        self._cost_error: list[str] = []
 
-    def add(self, index: npt.NDArray[np.int64], verdicts: Sequence[Verdict], group: Configuration) -> None:
-        """Note the verdicts on the cases at these places; a measured cost goes before the stated one."""
-        self.cost[index] = self._stated(group)
+    def add(self, index: IntArray, scores: FloatArray, flags: BoolArray, group: Configuration) -> None:
+        """Note scores and flags of the cases at these places."""
+        self._score[index], self._flag[index], self._cost[index] = scores, flags, self._stated(group)
+
+    def add_each(self, index: IntArray, verdicts: Sequence[Verdict], group: Configuration) -> None:
+        """Note verdicts on the cases at these places; a measured cost goes before the stated one."""
+        scores, costs = (np.array([getattr(v, name) for v in verdicts], np.float64) for name in ("score", "cost"))
+        self.add(index, scores, np.array([verdict.flag for verdict in verdicts], np.bool_), group)
+        self._cost[index] = np.where(np.isnan(costs), self._cost[index], costs)
         for place, verdict in zip(index.tolist(), verdicts, strict=True):
-            self.verdicts[place] = verdict
-            if not math.isnan(verdict.cost):
-                self.cost[place] = verdict.cost
+            if verdict.failure is not None:
+                self._reasons.setdefault("crashed" if verdict.applicable else "is not applicable", verdict.failure)
+                (self._crashed if verdict.applicable else self._missing)[place] = True
 
     def frame(self) -> pd.DataFrame:
         """Return the columns of the cases, and detector, threshold, score, flag, crashed and cost_tokens."""
-        kept = np.array([verdict.applicable for verdict in self.verdicts], np.bool_)
-        verdicts = [verdict for verdict in self.verdicts if verdict.applicable]
-        cases = self._cases if kept.all() else self._cases[kept]
-        return cases.assign(
+        frame = self._cases.assign(
             detector=self.detector.name,
             threshold=float(self.detector.threshold),
-            score=np.array([verdict.score for verdict in verdicts], np.float64),
-            flag=np.array([verdict.flag for verdict in verdicts], np.bool_),
-            crashed=np.array([verdict.crash is not None for verdict in verdicts], np.bool_),
-            cost_tokens=self.cost[kept],
+            score=self._score,
+            flag=self._flag,
+            crashed=self._crashed,
+            cost_tokens=self._cost,
         )
+        return frame[~self._missing] if self._missing.any() else frame
 
     def warnings(self) -> list[str]:
         """Return a line for crashes, one for cases without a verdict, one for a stated cost that raises."""
-        found = []
-        for applicable, what in ((True, "crashed"), (False, "is not applicable")):
-            reasons = [v.crash for v in self.verdicts if v.applicable is applicable and v.crash is not None]
-            if reasons:
-                count = f"{len(reasons)} of {len(self.verdicts)} cases"
-                found.append(f"detector '{self.detector.name}' {what} on {count}, first: {reasons[0]}")
-        return found + ([self._cost_error] if self._cost_error else [])
+        counts = {"crashed": self._crashed.sum(), "is not applicable": self._missing.sum()}
+        lines = [
+            f"detector '{self.detector.name}' {what} on {counts[what]} of {len(self._cases)} cases, first: {reason}"
+            for what, reason in self._reasons.items()
+        ]
+        return lines + self._cost_error
 
     def _stated(self, group: Configuration) -> float:
         """Return the cost that the detector states, NaN where it states none."""
@@ -62,5 +68,5 @@ class Tally:
             return float(self.detector.cost(group))
         except Exception as error:
             text = " ".join(f"{type(error).__name__}: {error}".split())
-            self._cost_error = f"detector '{self.detector.name}' states no cost: {text}"
+            self._cost_error = [f"the cost of detector '{self.detector.name}' is unknown: its function raised {text}"]
             return math.nan

@@ -2,17 +2,21 @@
 
 import math
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from torch import Tensor
 
 from mutkv.detectors.detector import Detector
 from mutkv.errors import Unsupported
 from mutkv.grid.limits import time_limit
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 LIVE_SECONDS = 600.0
 """A live checker on a mutant may loop for ever; one that takes longer on a case has crashed there."""
@@ -25,39 +29,40 @@ class Verdict:
 
     score: float = 0.0
     flag: bool = False
-    crash: str | None = None
+    failure: str | None = None
     """Why there is no score, in one line; such a verdict is not flagged and has score 0."""
+    applicable: bool = True
+    """False where the engine cannot give what the detector asks for: a failure, but no crash and no verdict."""
     cost: float = math.nan
     """Tokens, where they were counted."""
-    applicable: bool = True
-    """False where the engine cannot give what the detector asks for: no verdict at all."""
 
 
 class MalformedError(Exception):
     """A detector returned what is no score."""
 
 
-def judge_one(detector: Detector, argument: Any) -> Verdict:
-    """Call a detector on one case (or engine)."""
+def judge_one(detector: Detector, case: Any) -> Verdict:
+    """Call a detector on one case; one that is batched, on a batch of this case alone."""
     try:
-        return interpret(detector.function(argument), detector.threshold)
+        returned = detector.function(case)
+        if detector.batched:
+            scores, flags = columns(returned, 1, detector.threshold)
+            return Verdict(float(scores[0]), bool(flags[0]))
+        return interpret(returned, detector.threshold)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also SystemExit and pytest.fail: a user's code may use either to say no
-        return failure(error)
+        return failed(error)
 
 
-def judge_batch(detector: Detector, cases: Any, count: int) -> list[Verdict]:
-    """Call a batched detector on C cases; where it gives no C scores, all have crashed."""
+def judge_batch(detector: Detector, cases: Any, count: int) -> tuple[FloatArray, BoolArray] | None:
+    """Call a detector on C cases; return scores and flags ``[C]``, or None where any of them is missing."""
     try:
-        returned = detector.function(cases)
-        scores, flags = returned if isinstance(returned, tuple) else (returned, None)
-        pairs = zip(items(scores, count), [None] * count if flags is None else items(flags, count), strict=True)
+        return columns(detector.function(cases), count, detector.threshold)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:
-        return [failure(error)] * count
-    return [judged_pair(score, flag, detector.threshold) for score, flag in pairs]
+    except BaseException:
+        return None
 
 
 def judge_live(detector: Detector, engine: Any, tokens: Callable[[], int]) -> Verdict:
@@ -71,29 +76,27 @@ def judge_live(detector: Detector, engine: Any, tokens: Callable[[], int]) -> Ve
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        verdict = failure(error)
+        verdict = failed(error)
     return replace(verdict, cost=float(tokens()))
 
 
-def worst(verdicts: list[Verdict]) -> Verdict:
-    """Return one verdict for parts of a case: a crash of any, else the highest score and any flag."""
+def worst(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return one verdict for the parts of a case: a failure of any, else the highest score and any flag."""
     for verdict in verdicts:
-        if verdict.crash or not verdict.applicable:
+        if verdict.failure is not None:
             return verdict
     return Verdict(max(verdict.score for verdict in verdicts), any(verdict.flag for verdict in verdicts))
 
 
-def failure(error: BaseException) -> Verdict:
+def failed(error: BaseException) -> Verdict:
     """Return the verdict for an exception: not applicable for what an engine cannot do, else crashed."""
-    if isinstance(error, Unsupported):
-        return Verdict(crash=str(error), applicable=False)
-    if isinstance(error, MalformedError):
-        return Verdict(crash=str(error))
+    if isinstance(error, Unsupported | MalformedError):
+        return Verdict(failure=str(error), applicable=not isinstance(error, Unsupported))
     text = " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_REASON]
     # frame 0 is the call in this module, frame 1 the detector's own line
     frames = traceback.extract_tb(error.__traceback__)[1:2]
     place = "".join(f" ({Path(frame.filename).name} line {frame.lineno})" for frame in frames)
-    return Verdict(crash=f"{text}{place}")
+    return Verdict(failure=f"{text}{place}")
 
 
 def interpret(returned: Any, threshold: float) -> Verdict:
@@ -104,19 +107,9 @@ def interpret(returned: Any, threshold: float) -> Verdict:
     """
     score, flag = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
     number = scalar(score)
-    if math.isnan(number):
-        raise MalformedError("returned NaN: a score is a number >= 0")
-    if number < 0:
+    if not number >= 0:
         raise MalformedError(f"returned {number:g}: a score is a number >= 0")
     return Verdict(number, number > threshold if flag is None else bool(scalar(flag)))
-
-
-def judged_pair(score: Any, flag: Any, threshold: float) -> Verdict:
-    """Return the verdict on one case of a batch."""
-    try:
-        return interpret(score if flag is None else (score, flag), threshold)
-    except MalformedError as error:
-        return failure(error)
 
 
 def scalar(value: Any) -> float:
@@ -129,9 +122,23 @@ def scalar(value: Any) -> float:
     return float(value)
 
 
-def items(values: Any, count: int) -> list[Any]:
-    """Return C scores or flags as Python values."""
+def columns(returned: Any, count: int, threshold: float) -> tuple[FloatArray, BoolArray]:
+    """Return the scores and flags of C cases.
+
+    Raises:
+        MalformedError: they are not ``[C]``, or any score is not a number >= 0.
+    """
+    scores, flags = returned if isinstance(returned, tuple) else (returned, None)
+    numbers = np.asarray(array_of(scores, count), np.float64)
+    wrong = numbers[~(numbers >= 0)]
+    if len(wrong):
+        raise MalformedError(f"returned {wrong[0]:g}: a score is a number >= 0")
+    return numbers, numbers > threshold if flags is None else np.asarray(array_of(flags, count), np.bool_)
+
+
+def array_of(values: Any, count: int) -> npt.NDArray[Any]:
+    """Return C values as an array."""
     array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
     if array.shape != (count,):
         raise MalformedError(f"returned shape {list(array.shape)}: a batched detector returns [{count}] here")
-    return list(array.tolist())
+    return array

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mutkv.configuration import Configuration
 from mutkv.errors import MutkvError
-from mutkv.grid.grid import InProcess, prepare, run_task
+from mutkv.grid.grid import executor_for, prepare
 from mutkv.grid.plan import applies, make_plan
 from mutkv.grid.records import floors
 from mutkv.grid.results import Results, load
@@ -142,5 +142,5 @@ def judge_witness(mutant: Mutant, witness: Configuration, names: Sequence[str], 
     scenario = Scenario(name="witness", summary="one witness", axes=axes)
     with TemporaryDirectory(prefix="mutkv-") as folder:
         run = prepare(make_plan(scenario, {mutant.id: mutant}, "cpu"), Path(folder), jobs=1)
-        list(run.execute(InProcess(run_task)))
+        list(run.execute(executor_for(1)))
         return judge(load(folder), names)

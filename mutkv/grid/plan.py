@@ -119,7 +119,7 @@ def content_keys(mutants: Mapping[str, Mutant], device: str) -> dict[str, str]:
 
 def applies(mutant: Mutant, configuration: Configuration) -> bool:
     """Whether this configuration has the workload and the features that the mutant needs."""
-    features = {configuration.positions}
+    features: set[str] = {configuration.positions}
     if configuration.kv_heads < configuration.heads:
         features.add("gqa")
     return configuration.workload in mutant.workloads and features.issuperset(mutant.features)

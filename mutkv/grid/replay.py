@@ -53,18 +53,17 @@ def check_engine(results: Results) -> None:
         raise UsageError(f"{results.folder}: recorded with another engine or torch, cases cannot be run again: {fix}")
 
 
-def configuration_of(row: Mapping[str, Any]) -> Configuration:
+def configuration_of(row: Mapping[Any, Any]) -> Configuration:
     """Return the configuration of a row of ``cases``."""
     return Configuration(**{name: row[name] for name in CONFIGURATION_COLUMNS})
 
 
-def subject_of(results: Results, row: Mapping[str, Any]) -> Subject:
-    """Return what ran in a row of ``cases``.
+def subject_of(results: Results, name: str, device: str) -> Subject:
+    """Return what ran in a case, by its columns ``mutant`` and ``device``.
 
     Raises:
         UsageError: the manifest has no such mutant, or this machine has no such device.
     """
-    name, device = str(row["mutant"]), str(row["device"])
     if device.startswith("cuda") and not torch.cuda.is_available():
         fix = "judge there, or use detectors that need text, logprobs or logits"
         raise UsageError(f"{results.folder}: recorded on {device}, which is not on this machine: {fix}")

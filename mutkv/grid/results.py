@@ -65,7 +65,7 @@ class Results:
     def cases(self) -> pd.DataFrame:
         """One row per recorded case of the plan, in part order; ``part`` and ``first`` locate its observations."""
         parts = self._parts[0]
-        frame = pa.concat_tables(parts.values()).to_pandas() if parts else CASES.empty_table().to_pandas()
+        frame: pd.DataFrame = pa.concat_tables(parts.values()).to_pandas() if parts else CASES.empty_table().to_pandas()
         frame["part"] = np.repeat(list(parts), [len(table) for table in parts.values()])
         ends = frame.groupby("part")["observations"].cumsum()
         frame["first"] = ends - frame["observations"]
@@ -84,7 +84,8 @@ class Results:
         """One row per observation of the cases, without the logits."""
         names = [name for name in observations_schema(1).names if not name.startswith("logits")]
         tables = [self._read(part, names) for part in self._parts[0]]
-        frame = (pa.concat_tables(tables) if tables else observations_schema(1).empty_table()).to_pandas()
+        table = pa.concat_tables(tables) if tables else observations_schema(1).empty_table()
+        frame: pd.DataFrame = table.to_pandas()
         return frame[frame["case_id"].isin(self.cases["case_id"])].reset_index(drop=True)
 
     def columns(self, part: str, names: list[str]) -> dict[str, npt.NDArray[Any]]:
@@ -109,10 +110,10 @@ class Results:
 
 def as_array(column: pa.ChunkedArray) -> npt.NDArray[Any]:
     """Return a column as numpy, fixed-size lists as a matrix."""
-    column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    if pa.types.is_fixed_size_list(column.type):
-        return column.flatten().to_numpy(zero_copy_only=False).reshape(-1, column.type.list_size)
-    return column.to_numpy(zero_copy_only=False)
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    is_list = pa.types.is_fixed_size_list(array.type)
+    values: npt.NDArray[Any] = (array.flatten() if is_list else array).to_numpy(zero_copy_only=False)
+    return values.reshape(-1, array.type.list_size) if is_list else values
 
 
 def load(path: str | Path | None = None) -> Results:

@@ -14,6 +14,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -71,7 +72,7 @@ class Worker(Generic[T]):
                 self._connection.send_bytes(data)
 
     def receive(self) -> Answer | None:
-        """Return the answer that `answered` promised, or None if the worker died instead."""
+        """Return the answer that `answered` announced, or None if the worker died instead."""
         try:
             if not self._connection.poll():
                 return None
@@ -134,6 +135,7 @@ def _interrupts_blocked() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    resource_tracker.ensure_running()  # else the first start does that, and lets SIGINT through again
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

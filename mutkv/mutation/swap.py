@@ -107,7 +107,7 @@ def _functions(value: object) -> Iterator[FunctionType]:
     """Yield the plain functions under a property, static or class method, cache or ``functools.wraps`` decorator."""
     if isinstance(value, FunctionType):
         yield value
-    for name in ("__func__", "__wrapped__", "fget", "fset", "fdel", "func"):
+    for name in ("__wrapped__", "fget", "fset", "fdel", "func"):
         inner = getattr(value, name, None)
         if inner is not None:
             yield from _functions(inner)

@@ -32,7 +32,7 @@ class Engine:
         refuse_extras(adapter, media)
         if not self.config.arithmetic.native:
             return self.decoder.forward(tokens, 0, self.prefill_kernel)
-        rows = [self.decoder.forward(row, 0, self.prefill_kernel) for row in tokens.split(1, dim=1)]
+        rows = [self.decoder.forward(row, 0, self.prefill_kernel) for row in torch.split(tokens, 1, dim=1)]
         layers = [zip(*(getattr(row, part) for row in rows), strict=True) for part in Trace.__slots__[1:]]
         return Trace(torch.cat([row.logits for row in rows], dim=1), *(tuple(map(join_rows, part)) for part in layers))
 

@@ -67,8 +67,8 @@ class Decoder:
         heads, kv_heads = self.config.heads, self.config.kv_heads
         normed = kernel.norm(hidden, self.weights[f"layers.{layer}.attention_norm"])
         projected = kernel.product(normed, self.weights[f"layers.{layer}.qkv"])
-        by_head = projected.unflatten(-1, (heads + 2 * kv_heads, self.config.head_dim))
-        query, keys, values = by_head.split([heads, kv_heads, kv_heads], dim=-2)
+        by_head = projected.view(*hidden.shape[:-1], heads + 2 * kv_heads, self.config.head_dim)
+        query, keys, values = torch.split(by_head, [heads, kv_heads, kv_heads], dim=-2)
         return query, keys, values
 
     def attend(self, query: Tensor, seen: Tensor, kernel: Kernel) -> Tensor:

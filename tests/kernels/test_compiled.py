@@ -46,6 +46,15 @@ def test_mean_squares_agree(seed, replicas, rows, width, share):
         assert all(agree("mean_square", order, (replicas, rows), values) for order in ORDERS)
 
 
+@given(seeds, small, medium, medium, special)
+def test_scalings_agree(seed, replicas, rows, width, share):
+    for dtype in WIDE:
+        values, gain = awkward(seed, (replicas, rows, width), dtype, share), awkward(seed + 1, (replicas, width), dtype)
+        root, out = awkward(seed + 2, (replicas, rows), dtype, share), torch.empty_like(values)
+        compiled.scale(values.numpy(), root.numpy(), gain.numpy(), out.numpy())
+        assert same_bits(out, plain.scale(values, root, gain))
+
+
 @given(seeds, small, small, st.integers(1, 6), small, st.integers(1, 9), st.integers(0, 20), st.sampled_from([0, 0.1]))
 def test_scores_and_mixes_agree(seed, replicas, batch, length, heads, width, past, share):
     total = past + length

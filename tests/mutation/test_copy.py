@@ -67,6 +67,7 @@ def test_a_patched_module_is_the_copys_whoever_imports_it(mutant: MakeMutant) ->
 def test_the_package_itself_can_be_patched(mutant: MakeMutant) -> None:
     copy = load_copy(PACKAGE, mutant("__init__.py", '__all__ = ["Cache"]', "__all__ = []"))
     assert (copy.module().__all__, importlib.import_module(PACKAGE).__all__) == ([], ["Cache"])
+    assert f"{copy.name}.__init__" not in sys.modules
 
 
 def test_loading_leaves_the_clean_package_as_it_was(mutant: MakeMutant) -> None:

@@ -1,0 +1,1 @@
+"""Timings of mutkv; no test asserts a time."""
