@@ -6,9 +6,9 @@ the full path recomputed from the tokens at every step. A test holds its records
 
 import torch
 
-from mutkv.grid.plan import Case
+from mutkv.grid.plan import REFERENCE, Case
 from mutkv.grid.records import Records, records
-from mutkv.grid.run import REFERENCE, Baseline, Outcome, run_clean
+from mutkv.grid.run import Baseline, Outcome, run_clean
 from mutkv.mutation.copy import load_copy
 from mutkv.mutation.mutant import Mutant
 

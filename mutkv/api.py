@@ -8,8 +8,8 @@ from typing import Any
 from mutkv.detectors.detector import Detector
 from mutkv.detectors.judge import judge
 from mutkv.detectors.registry import default_detectors, find_detector
+from mutkv.grid.plan import REFERENCE
 from mutkv.grid.results import Results, load
-from mutkv.grid.run import REFERENCE
 from mutkv.mutation.copy import load_copy
 from mutkv.mutation.registry import find, load_mutants
 from mutkv.mutation.swap import swap

@@ -14,6 +14,8 @@ from mutkv.mutation.mutant import Mutant
 from mutkv.mutation.registry import find
 
 BENIGN = ("clean", "control")
+REFERENCE = "mutkv.reference"
+"""The package that mutants of a grid are applied to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,9 @@ def make_cases(
 def content_keys(mutants: Mapping[str, Mutant], device: str) -> dict[str, str]:
     """Return per mutant what decides its results beside the configuration: patch, engine source, torch, device."""
     engine = engine_digest()
-    patches = dict.fromkeys(BENIGN, "") | {name: f"{m.acts}:{m.path}:{m.patch_text}" for name, m in mutants.items()}
+    patches = dict.fromkeys(BENIGN, "")
+    for name, mutant in mutants.items():
+        patches[name] = f"{mutant.acts}:{mutant.path}:{mutant.patch_for(REFERENCE).model_dump_json()}"
     return {name: short_hash(f"{engine}:{device}:{patch}") for name, patch in patches.items()}
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mutkv.configuration import Configuration
 from mutkv.grid.limits import CaseTimeout, time_limit
-from mutkv.grid.plan import Case, Group
+from mutkv.grid.plan import REFERENCE, Case, Group
 from mutkv.kernels.ties import lowest_argmax
 from mutkv.mutation.copy import MutatedPackage, load_copy
 from mutkv.mutation.mutant import Mutant
@@ -22,7 +22,6 @@ from mutkv.reference import Engine as ReferenceEngine
 from mutkv.weights import load_weights
 from mutkv.workloads import Recording, Workload, workload_for
 
-REFERENCE = "mutkv.reference"
 MUTANT_SECONDS = 600.0
 """A mutant that runs longer than this is recorded as a timeout; a group of the largest scenario takes about 20 s."""
 

@@ -1,7 +1,7 @@
-"""One worker process and the parent's handle on it, apart from the supervisor so that a worker imports little.
+"""One worker process and the parent's handle on it.
 
-Messages are plain pickles, not multiprocessing's own: torch teaches those to send tensors as handles to memory of the
-sending process, which is gone when a worker dies.
+Apart from the supervisor, so that a worker imports little. Messages are plain pickles, not multiprocessing's own: torch
+teaches those to send tensors as handles to memory of the sending process, which is gone when a worker dies.
 """
 
 import multiprocessing
