@@ -29,9 +29,9 @@ class RateColumn(ProgressColumn):
 def progress_bar(title: str, total: int) -> Iterator[Advance]:
     """Show a bar while the block runs."""
     bars = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), RateColumn(), TimeRemainingColumn())
-    with Progress(
-        *bars, TextColumn("{task.fields[outcomes]}"), console=Console(stderr=True), transient=True
-    ) as progress:
+    console = Console(stderr=True)
+    outcome = TextColumn("{task.fields[outcomes]}")
+    with Progress(*bars, outcome, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(title, total=total, outcomes="")
         seen: Counter[str] = Counter()
 

@@ -41,9 +41,10 @@ class Results:
         return str(self.plan["scenario"])
 
     @cached_property
-    def planned_keys(self) -> set[str]:
-        """Content keys of all planned cases."""
-        return {case[3] for group in self.plan["groups"] for case in group["cases"]}
+    def planned_keys(self) -> dict[str, int]:
+        """Content keys of all planned cases, with their place in the plan."""
+        keys = (case[3] for group in self.plan["groups"] for case in group["cases"])
+        return {key: place for place, key in enumerate(keys)}
 
     @cached_property
     def _parts(self) -> tuple[dict[str, pa.Table], list[str]]:
@@ -63,13 +64,14 @@ class Results:
 
     @cached_property
     def cases(self) -> pd.DataFrame:
-        """One row per recorded case of the plan, in part order; ``part`` and ``first`` locate its observations."""
+        """One row per recorded case, in the plan's order; ``part`` and ``first`` locate its observations."""
         parts = self._parts[0]
         frame: pd.DataFrame = pa.concat_tables(parts.values()).to_pandas() if parts else CASES.empty_table().to_pandas()
         frame["part"] = np.repeat(list(parts), [len(table) for table in parts.values()])
         ends = frame.groupby("part")["observations"].cumsum()
         frame["first"] = ends - frame["observations"]
-        return frame[frame["content_key"].isin(self.planned_keys)].reset_index(drop=True)
+        place = frame["content_key"].map(self.planned_keys)
+        return frame[place.notna()].iloc[place.dropna().argsort()].reset_index(drop=True)
 
     @property
     def completeness(self) -> Completeness:

@@ -26,9 +26,9 @@ def figure(value: Any) -> str:
     return f"{value:.3g}" if abs(value) < 1e-3 or abs(value) >= 1e3 else f"{value:.3f}"
 
 
-def frame_table(frame: pd.DataFrame, title: str | None = None) -> Table:
+def frame_table(frame: pd.DataFrame) -> Table:
     """Return a rich table of a frame, numbers to the right."""
-    table = Table(title=title, title_justify="left", title_style="", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in frame.columns:
         is_number = pd.api.types.is_numeric_dtype(frame[name])
         table.add_column(str(name), justify="right" if is_number else "left", overflow="fold")
@@ -44,7 +44,8 @@ def print_frame(frame: pd.DataFrame, style: str, title: str | None = None) -> No
     elif style == "json":
         print_json(json.loads(frame.to_json(orient="records", double_precision=15)))
     else:
-        print_renderable(frame_table(frame, title))
+        print_text(f"{title}\n" if title else "")
+        print_renderable(frame_table(frame))
 
 
 def print_renderable(renderable: Any) -> None:

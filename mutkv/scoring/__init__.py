@@ -4,11 +4,12 @@ Frames go in, frozen dataclasses or frames come out; whoever runs engines and de
 (case × detector), and whoever prints makes tables of the results.
 """
 
+from mutkv.grid.completeness import Completeness
 from mutkv.scoring.compare import Comparison, compare
 from mutkv.scoring.gate import gate
 from mutkv.scoring.interval import Interval
 from mutkv.scoring.mutants import killers, mutant_scores
-from mutkv.scoring.score import Completeness, DetectorScore, Score, detector_scores, score_verdicts
+from mutkv.scoring.score import DetectorScore, Score, detector_scores, score_verdicts
 from mutkv.scoring.split import score_by
 
 __all__ = [

@@ -9,19 +9,10 @@ from typing import Any
 
 import pandas as pd
 
+from mutkv.grid.completeness import Completeness
 from mutkv.scoring.auc import partial_auc
 from mutkv.scoring.interval import Interval, bootstrap, proportion
 from mutkv.scoring.population import BENIGN, DEFAULT_LABEL, FAILED, HARMLESS, POSITIVE, Sample, assign_roles
-
-
-@dataclass(frozen=True, slots=True)
-class Completeness:
-    """How many planned cases there are, have a result, have an outcome other than ok, and have no result."""
-
-    planned: int
-    done: int
-    failed: int
-    missing: int
 
 
 @dataclass(frozen=True, slots=True)

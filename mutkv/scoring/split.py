@@ -10,8 +10,9 @@ from typing import Any
 import pandas as pd
 
 from mutkv.errors import unknown_name
+from mutkv.grid.completeness import Completeness
 from mutkv.scoring.population import DEFAULT_LABEL, HEADLINE_PATHS
-from mutkv.scoring.score import Completeness, Score, score_verdicts
+from mutkv.scoring.score import Score, score_verdicts
 
 ALIASES = {"class": "mutant_class"}
 MUTANT_PROPERTIES = frozenset({"mutant", "mutant_class", "origin", "path"})

@@ -35,7 +35,7 @@ class Recipe:
     period: int = 4
     length: int = 32
     batch: int = 32
-    learning_rate: float = 1e-2
+    learning_rate: float = 3e-3
     target_loss: float = 0.05
     """Nats per predictable token on held-out words, that every seed must reach."""
     max_steps: int = 2000
