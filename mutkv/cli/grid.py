@@ -62,7 +62,11 @@ def plan_of(scenario: str, device: str, folders: tuple[Path, ...]) -> "Plan":
     from mutkv.mutation.registry import load_mutants
 
     found = find_scenario(scenario)
-    return make_plan(found, select_mutants(found, load_mutants(), load_mutants(folders)), resolve_device(device))
+    plan = make_plan(found, select_mutants(found, load_mutants(), load_mutants(folders)), resolve_device(device))
+    for name in plan.unused:
+        reason = "no configuration of this scenario has its features and workload"
+        click.echo(f"mutkv: warning: mutant '{name}' is not run: {reason}", err=True)
+    return plan
 
 
 def execute(run: "Run", jobs: int) -> None:
@@ -91,13 +95,13 @@ def report_interrupt(results: "Results") -> int:
     return ExitCode.INTERRUPTED
 
 
-def show(results: "Results", style: str | None) -> None:
+def show(results: "Results", style: str | None, by: str | None = None) -> None:
     """Print completeness, the scenario's table and the next command."""
     from mutkv.report.render import print_frame
     from mutkv.report.summary import summary
 
     warn_unreadable(results)
-    print_frame(summary(results), style or "table", completeness_line(results))
+    print_frame(summary(results, by), style or "table", completeness_line(results))
     if style is None and results.manifest["table"] == "mutants":
         click.echo(f"next: mutkv score {results.folder} --detector every-step --detector one-step")
 
@@ -153,11 +157,12 @@ def status_command(results: Path | None, style: str | None) -> int:
 
 @grid.command("show")
 @results_argument
+@click.option("--by", metavar="COLUMN", help="Split a table of mutants by a column of the cases: positions, depth, ...")
 @output_options
-def show_command(results: Path | None, style: str | None) -> int:
+def show_command(results: Path | None, by: str | None, style: str | None) -> int:
     """Print again what the run of RESULTS found."""
     from mutkv.grid.results import load
 
     loaded = load(results)
-    show(loaded, style)
+    show(loaded, style, by)
     return ExitCode.INCOMPLETE if loaded.completeness.missing else ExitCode.OK

@@ -57,6 +57,12 @@ class Plan:
         """Every case, group by group."""
         return tuple(case for group in self.groups for case in group.cases)
 
+    @property
+    def unused(self) -> list[str]:
+        """Mutants that no configuration has the features or the workload for."""
+        used = {case.mutant for case in self.cases}
+        return [name for name in self.mutants if name not in used]
+
     def pending(self, done: set[str]) -> tuple[Group, ...]:
         """Return the groups, reduced to cases whose content key is not in ``done``; empty groups are left out."""
         reduced = (

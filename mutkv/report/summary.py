@@ -5,27 +5,44 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
+from mutkv.errors import UsageError, unknown_name
 from mutkv.grid.results import Results
 
 FORMAT = ["storage", "accumulator", "prefill_order"]
 
 
-def summary(results: Results) -> pd.DataFrame:
-    """Return the table that this scenario asks for; see ``docs/results.md`` for its columns."""
-    return TABLES[results.manifest["table"]](results)
+def summary(results: Results, by: str | None = None) -> pd.DataFrame:
+    """Return the table that this scenario asks for; see ``docs/results.md`` for its columns.
+
+    Raises:
+        UsageError: ``by`` is no column of the cases, or this scenario's table is not one of mutants.
+    """
+    table = results.manifest["table"]
+    if by is None:
+        return TABLES[table](results)
+    if table != "mutants":
+        raise UsageError(f"--by: the table of scenario {results.scenario} is not one of mutants: leave it out")
+    if by not in results.cases.columns:
+        raise unknown_name("column", by, results.cases.columns)
+    tables = []
+    for value, cases in results.cases.groupby(by, sort=False):
+        tables.append(mutants_table(results, cases["case_id"]))
+        tables[-1].insert(0, by, value)
+    return pd.concat(tables)
 
 
-def mutants_table(results: Results) -> pd.DataFrame:
+def mutants_table(results: Results, case_ids: "pd.Series[str] | None" = None) -> pd.DataFrame:
     """One row per mutant: largest deviation at step 1 and over all steps, and how often the output changed."""
     cases, observations = results.cases, observations_of(results)
-    by_mutant = observations.groupby("mutant", sort=False)["max_abs"]
-    first = observations[observations["step"] == 1].groupby("mutant", sort=False)["max_abs"].max()
-    share = cases.groupby("mutant", sort=False)[["observable", "output_changed"]].agg(percent)
+    if case_ids is not None:
+        cases, observations = (frame[frame["case_id"].isin(case_ids)] for frame in (cases, observations))
+    first = observations[observations["step"] == 1].groupby("mutant")["max_abs"].max()
+    share = cases.groupby("mutant")[["observable", "output_changed"]].agg(percent)
     table = pd.DataFrame(
         {
-            "cases": cases.groupby("mutant", sort=False).size(),
+            "cases": cases.groupby("mutant").size(),
             "max|Δ| step 1": first,
-            "max|Δ| all steps": by_mutant.max(),
+            "max|Δ| all steps": observations.groupby("mutant")["max_abs"].max(),
             "observable %": share["observable"],
             "output changed %": share["output_changed"],
         }

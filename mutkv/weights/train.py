@@ -1,8 +1,8 @@
 """Trains the shipped models: a random repeated word to continue, since random weights answer no question at all.
 
 A benign rounding difference rarely flips the confident argmax of a trained model, and a cache bug often does; random
-weights show neither. The recipe, target loss included, is fixed before training, and a family that any seed of fails
-to reach it is refused. Replicas train side by side on data of their own, and no gradient crosses between them.
+weights show neither. The target loss was fixed before any training, and a family with a seed that fails to reach it
+is refused. Replicas train side by side on data of their own, and no gradient crosses between them.
 """
 
 import json
