@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from mutkv.detectors.argmax import argmax_every_step, argmax_one_step
-from mutkv.detectors.detector import Detector, detector
+from mutkv.detectors.detector import Detector, detector, kebab
 from mutkv.detectors.deviation import allclose, every_step, last_step, one_step, prefill
 from mutkv.detectors.stored import kv_compare
 from mutkv.detectors.text import logprob_8, text_8
@@ -89,8 +89,7 @@ def as_detector(value: Any, place: str, name: str) -> Detector:
     if not callable(value) or inspect.isclass(value):
         kind = "a class" if inspect.isclass(value) else f"of type {type(value).__name__}"
         raise UsageError(f"{place}: is {kind}, not a detector: name a function that takes a case")
-    own_name = getattr(value, "__name__", name).strip("_").replace("_", "-").lower()
-    return detector(name=own_name)(value)
+    return detector(name=kebab(getattr(value, "__name__", name)))(value)
 
 
 def offered(module: ModuleType) -> list[str]:

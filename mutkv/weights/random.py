@@ -48,7 +48,7 @@ def random_weights(config: ModelConfig, seed: int) -> dict[str, Tensor]:
 
 
 def tie_pairs(config: ModelConfig, weights: dict[str, Tensor], seed: int) -> dict[str, Tensor]:
-    """Make each odd token's output column its even neighbour's, moved by one storage ulp up or down per entry.
+    """Make each odd token's output column its even neighbour's, moved by one or two storage ulps per entry.
 
     The two logits of a pair then differ by about one rounding step, at every position.
     """

@@ -52,6 +52,9 @@ def worker_pids(parent: int | None = None) -> list[int]:
 def _nothing_is_left_behind():
     """Every test ends with no worker and no zombie, by its own doing (`children` still lists what nobody reaped)."""
     yield
+    for child in parents:
+        child.kill()
+    parents.clear()
     assert worker_pids() == []
 
 
@@ -292,10 +295,14 @@ def test_runs_and_losses_leave_no_open_files():
 # --- other processes as parents
 
 
+parents: list[subprocess.Popen[str]] = []
+
+
 def python(*arguments: str, source: str = "", **options) -> subprocess.Popen[str]:
     env = os.environ | {"PYTHONPATH": f"{TESTS.parent}{os.pathsep}{TESTS}"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     child = subprocess.Popen([sys.executable, "-W", "error", *arguments], env=env, text=True, **pipes, **options)
+    parents.append(child)
     child.stdin.write(source)
     child.stdin.close()
     child.stdin = None
@@ -395,10 +402,8 @@ def test_workers_of_a_killed_parent_exit_by_themselves_busy_or_idle():
 
 
 def test_workers_that_nobody_closed_end_with_their_parent():
-    source = (
-        parent("double", "[1]").replace("with Processes", "for executor in [Processes").replace(" as exec", "]: # ")
-    )
-    source = source.replace("def main():", "def main():\n    global executor")  # kept to the very end
+    source = parent("double", "[1]").replace("def main():", "def main():\n    global executor")  # kept to the very end
+    source = source.replace("with Processes", "for executor in [Processes").replace(" as executor:", "]:")
     child = python("-c", source + "    time.sleep(0.2)")
     pids = workers_of(child)
     assert child.communicate(timeout=5) == ("", "")

@@ -15,8 +15,9 @@ from mutkv.exit_codes import ExitCode
 from mutkv.reference import Engine
 from mutkv.weights import load_weights
 from mutkv.weights.train import FAMILIES, Recipe, replica_losses, save_family, train_family
+from mutkv.weights.trained import SHIPPED
 
-ANYTHING_GOES = Recipe(batch=4, target_loss=math.inf, seeds=(0, 1))
+ANYTHING_GOES = Recipe(batch=4, learning_rate=1e-2, target_loss=math.inf, seeds=(0, 1))
 
 
 def unheard(step, loss):
@@ -93,13 +94,13 @@ def test_a_file_says_how_it_was_made_and_holds_what_was_trained(tiny, tmp_path):
 
 def test_training_stops_at_the_first_check_where_the_worst_seed_is_at_the_target(tiny):
     heard = []
-    tiny(target_loss=3.0)
+    tiny(target_loss=3.2)
     trained = train_family("rope", lambda step, loss: heard.append((step, loss)))
     assert [step for step, _ in heard] == list(range(25, trained.steps + 1, 25))
     assert len(heard) > 1
-    assert all(loss > 3.0 for _, loss in heard[:-1])
+    assert all(loss > 3.2 for _, loss in heard[:-1])
     assert heard[-1] == (trained.steps, max(trained.losses))
-    assert max(trained.losses) <= 3.0
+    assert max(trained.losses) <= 3.2
 
 
 def test_a_family_with_a_seed_short_of_the_target_is_refused_with_the_losses_of_all(tiny):
@@ -144,6 +145,10 @@ def test_a_folder_that_cannot_be_written_is_one_line_that_names_it(tiny, tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FAMILIES)
-def test_every_shipped_family_can_be_trained_again(name):
+def test_every_shipped_family_can_be_trained_again_to_the_losses_its_file_records(name):
     trained = train_family(name, unheard)
+    with safe_open(SHIPPED / f"{name}.safetensors", "pt") as file:
+        made = json.loads(file.metadata()["provenance"])
     assert max(trained.losses) <= FAMILIES[name][1].target_loss == 0.05
+    assert trained.steps == made["steps"]
+    assert trained.losses == pytest.approx(made["losses"], rel=0.05)  # another CPU rounds otherwise

