@@ -66,7 +66,7 @@ def blocks(results: Results, cases: pd.DataFrame) -> Iterator[Block]:
     first, counts = (cases[name].to_numpy(np.int64) for name in ("first", "observations"))
     seeds = cases["seed"].to_numpy(np.int64)
     groups = groups_of(cases)
-    for part, members in cases.groupby("part", sort=False).indices.items():
+    for part, members in cases.groupby("part").indices.items():
         index = np.asarray(members, np.int64)
         column = reader(results, str(part))
         group = groups[str(part)]

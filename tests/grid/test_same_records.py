@@ -66,6 +66,8 @@ def test_a_group_gives_the_records_of_a_naive_loop_over_its_cases(tmp_path, vari
     stored = logits_of(results)
     columns = list(Configuration.__dataclass_fields__)
     for case in results.cases.to_dict("records"):
+        if (case["seed"] + case["batch"] + case["prompt_length"]) % 2:
+            continue  # half of the cases: every seed, batch and prompt, not every combination
         cached, full = naive(Configuration(**{name: case[name] for name in columns}), case["mutant"])
         assert stored[case["case_id"]][0].tobytes() == cached.tobytes(), case["mutant"]
         assert stored[case["case_id"]][1].tobytes() == full.tobytes(), case["mutant"]

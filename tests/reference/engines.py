@@ -31,9 +31,9 @@ def feed(session, tokens, chunks):
 
 @st.composite
 def structures(draw, formats=FORMATS[:3]):
-    """Draw a decoder of odd widths: heads 1 to 3, any divisor as kv_heads, odd head_dim where rope allows it."""
+    """Draw a decoder of odd widths: heads 1 to 4, any divisor as kv_heads, odd head_dim where rope allows it."""
     positions = draw(st.sampled_from(["learned", "rope"]))
-    heads = draw(st.integers(1, 3))
+    heads = draw(st.integers(1, 4))
     head_dim = draw(st.sampled_from([2, 4, 6, 10] if positions == "rope" else [1, 3, 5, 7, 9, 11]))
     order = draw(st.sampled_from(ORDERS))
     return ModelConfig(

@@ -68,13 +68,12 @@ def fields(config):
     return {name: getattr(config, name) for name in ModelConfig.__slots__}
 
 
-@pytest.mark.parametrize("heads", [1, 2, 3])
-@pytest.mark.parametrize("positions", ["learned", "rope"])
-def test_native_float32_full_path_of_a_row_is_that_row_alone(heads, positions):
-    arithmetic = Arithmetic("float32", "float32", "native", "native")
-    config = ModelConfig(heads=heads, kv_heads=heads, positions=positions, arithmetic=arithmetic)
-    engine = make_engine(config, (0, 1))
-    tokens = make_tokens(config, 2, 3, 11)
+@pytest.mark.parametrize("storage", ["float64", "float32"])
+@pytest.mark.parametrize("length", [2, 3, 7])  # lengths at which three rows in one native call have other bits than one
+def test_native_full_path_of_a_row_is_that_row_alone(storage, length):
+    config = ModelConfig(heads=1, kv_heads=1, arithmetic=Arithmetic(storage, storage, "native", "native"))
+    engine = make_engine(config)
+    tokens = make_tokens(config, 1, 3, length)
     together = engine.trace(tokens)
     for row in range(3):
         alone = engine.trace(tokens[:, row : row + 1])
@@ -82,6 +81,14 @@ def test_native_float32_full_path_of_a_row_is_that_row_alone(heads, positions):
         for part in ("hidden", "keys", "values", "attended"):
             for left, right in zip(getattr(together, part), getattr(alone, part), strict=True):
                 assert torch.equal(left[:, row : row + 1], right)
+
+
+@pytest.mark.parametrize("kv_heads", [1, 2, 4, 8])
+def test_neighbouring_query_heads_share_one_key_head(kv_heads):
+    config = ModelConfig(heads=8, kv_heads=kv_heads, head_dim=4)
+    engine, tokens = make_engine(config), make_tokens(config, 1, 1, 9)
+    weights = {name: tensor[0] for name, tensor in engine.decoder.weights.items()}
+    torch.testing.assert_close(engine.full(tokens)[0, 0], decoder(config, weights, tokens[0, 0]), rtol=0, atol=1e-12)
 
 
 def test_trace_holds_the_residual_stream_and_the_attention_that_make_the_logits():
