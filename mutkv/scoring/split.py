@@ -36,10 +36,7 @@ def score_by(
     Raises:
         UsageError: no such column, or an unknown label.
     """
-    name = ALIASES.get(column, column)
-    known = set(verdicts.columns) - VERDICT_COLUMNS
-    if name not in known:
-        raise unknown_name("column", column, known | set(ALIASES))
+    name = _column(column, verdicts)
     benign = verdicts["kind"] != "faulty"
     faulty = ~benign & verdicts["path"].isin(HEADLINE_PATHS)
     shared = name in MUTANT_PROPERTIES or name in mutant_properties
@@ -51,3 +48,12 @@ def score_by(
         key = None if pd.isna(value) else value
         scores[key] = score_verdicts(rows, scenario=scenario, completeness=completeness, label=label, seed=seed)
     return scores
+
+
+def _column(name: str, verdicts: pd.DataFrame) -> str:
+    """Return the full name of a column of ``cases``."""
+    known = set(verdicts.columns) - VERDICT_COLUMNS
+    full = ALIASES.get(name, name)
+    if full not in known:
+        raise unknown_name("column", name, known | set(ALIASES))
+    return full

@@ -14,13 +14,13 @@ from mutkv.weights import prompt_tokens
 from .small_grids import EIGHT, logits_of, plan_of, run_plan, scenario_of
 
 AXES = """
-seed = [0, 1, 2]
+seed = [0, 1]
 depth = 2
 head_dim = 4
 vocab = 9
 batch = 2
 prompt_length = [2, 3]
-steps = 9
+steps = 7
 """
 VARIANTS = """
 [[variants]]
@@ -59,7 +59,7 @@ def clean(results):
 
 
 def lowest(rows):
-    return np.array([min(i for i, value in enumerate(row) if value == max(row)) for row in rows])
+    return rows.argmax(axis=1)  # numpy documents: the first of several maxima
 
 
 def configuration_of(case):
@@ -102,9 +102,10 @@ def test_labels_follow_from_the_cached_logits_of_the_mutant_and_of_clean(results
 
 
 def test_rows_of_a_case_are_every_step_of_every_row_at_its_position(results):
+    groups = dict(iter(results.observations.groupby("case_id")))
     for case in results.cases.itertuples():
-        rows = results.observations[results.observations["case_id"] == case.case_id]
-        steps = [(0, row, step, case.prompt_length - 1 + step, True) for row in range(2) for step in range(10)]
+        rows = groups[case.case_id]
+        steps = [(0, row, step, case.prompt_length - 1 + step, True) for row in range(2) for step in range(8)]
         columns = ["request", "row", "step", "position", "emitted"]
         assert list(rows[columns].itertuples(index=False, name=None)) == steps
 

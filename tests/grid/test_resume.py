@@ -93,6 +93,13 @@ def test_adding_seeds_later_gives_equal_rows_also_where_the_gaps_differ_by_mutan
     assert_same_rows(run_plan(plan_of(scenario_of(tmp_path)), tmp_path / "out"), load(whole))
 
 
+def test_cases_are_read_in_the_plans_order_whatever_the_order_in_which_they_were_run(whole, tmp_path):
+    execute(plan_of(scenario_of(tmp_path, mutants=("tril",), benign=("control",))), tmp_path / "out")
+    plan = plan_of(scenario_of(tmp_path))
+    for results in (run_plan(plan, tmp_path / "out"), load(whole)):
+        assert results.cases["case_id"].tolist() == [case.case_id for case in plan.cases]
+
+
 def test_rows_that_the_plan_does_not_ask_for_are_not_read(whole, tmp_path):
     plan = plan_of(scenario_of(tmp_path))
     execute(plan, tmp_path / "out")
