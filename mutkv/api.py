@@ -49,13 +49,13 @@ def flagging(results: Results, names: Sequence[str]) -> list[str]:
 
 
 @contextmanager
-def inject(mutant: str, target: str = REFERENCE) -> Iterator[Any]:
-    """Apply a mutant by its id while the block runs.
+def inject(mutant: str, target: str = REFERENCE, folders: Sequence[Path] = ()) -> Iterator[Any]:
+    """Apply a mutant, shipped or from one of the folders, by its id while the block runs.
 
     For the reference engine yields an isolated copy of the package (``.module("engine").Engine``), the clean one stays
     as it is; for another package the function that holds the line is replaced, and restored at the end.
     """
-    found = find(load_mutants(), mutant)
+    found = find(load_mutants(folders), mutant)
     if target == REFERENCE:
         yield load_copy(REFERENCE, found)
     else:

@@ -1,5 +1,6 @@
 """``mutkv grid``: plan a scenario, run it, see how far it is, show what it found."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,9 +102,14 @@ def show(results: "Results", style: str | None, by: str | None = None) -> None:
     from mutkv.report.summary import summary
 
     warn_unreadable(results)
-    print_frame(summary(results, by), style or "table", completeness_line(results))
+    print_frame(summary(results, by), style or "table", completeness_line(results), heading(results))
     if style is None and results.manifest["table"] == "mutants":
         click.echo(f"next: mutkv score {results.folder} --detector every-step --detector one-step")
+
+
+def heading(results: "Results") -> dict[str, object]:
+    """Return what JSON output says beside its rows."""
+    return {"scenario": results.scenario, "completeness": asdict(results.completeness)}
 
 
 def completeness_line(results: "Results") -> str:
@@ -151,7 +157,7 @@ def status_command(results: Path | None, style: str | None) -> int:
 
     loaded = load(results)
     warn_unreadable(loaded)
-    print_frame(status_table(loaded), style or "table", completeness_line(loaded))
+    print_frame(status_table(loaded), style or "table", completeness_line(loaded), heading(loaded))
     return ExitCode.INCOMPLETE if loaded.completeness.missing else ExitCode.OK
 
 

@@ -54,16 +54,22 @@ def score(
     """Score detectors on RESULTS (a folder; the latest results by default)."""
     from mutkv.detectors.registry import default_detectors, find_detector
     from mutkv.grid.results import load
-    from mutkv.scoring import gate, score_by, score_verdicts
+    from mutkv.scoring import case_column, gate, score_by, score_verdicts, shortfalls
 
     detectors = [find_detector(spec) for spec in dict.fromkeys(specs)] or list(default_detectors())
     loaded = load(results)
+    if by:
+        case_column(by, loaded.cases.columns)
     verdicts = judge_all(loaded, detectors).frame
     whole = partial(score_verdicts, scenario=loaded.scenario, completeness=loaded.completeness, label=label, seed=seed)
     split = partial(score_by, scenario=loaded.scenario, completeness=loaded.completeness, label=label, seed=seed)
     total = whole(verdicts)
     parts = split(verdicts, by) if by else {}
     show(total, parts, by, style)
+    for line in shortfalls(total, fail_under, fail_under_low):
+        click.echo(f"mutkv: {line}", err=True)
+    if total.completeness.missing:
+        click.echo(f"mutkv: {total.completeness.missing} cases are missing: run 'mutkv grid run' again", err=True)
     return gate(total, fail_under, fail_under_low, [detector.name for detector in detectors])
 
 

@@ -48,7 +48,7 @@ def judge(results: Results, detectors: Sequence[Detector], on_progress: Progress
     tallies = [Tally(detector, cases) for detector in chosen]
     done = 0
     with quiet_torch():
-        for block in blocks(results, cases) if len(cases) else ():
+        for block in blocks(results, cases):
             judge_block(results, cases, block, tallies)
             done += len(block.seeds)
             if on_progress is not None:

@@ -20,6 +20,7 @@ from mutkv.grid.run import Outcome, run_group
 from mutkv.grid.store import (
     check_version,
     recorded_keys,
+    remove_part,
     replacing,
     set_aside,
     write_json,
@@ -85,9 +86,11 @@ def prepare(plan: Plan, folder: Path, jobs: int) -> Run:
     check_version(folder)
     done, unreadable = recorded_keys(folder)
     set_aside(folder, unreadable)
+    run = Run(plan, folder, plan.pending(done))
     write_json(folder / "plan.json", plan.document())
-    write_json(folder / "manifest.json", make_manifest(plan, jobs), indent=1)
-    return Run(plan, folder, plan.pending(done))
+    if run.pending or not (folder / "manifest.json").exists():  # else it goes on saying what made the rows
+        write_json(folder / "manifest.json", make_manifest(plan, jobs), indent=1)
+    return run
 
 
 def executor_for(jobs: int) -> Executor[Task, Finished]:
@@ -113,7 +116,11 @@ def record(task: Task, outcomes: Iterator[Outcome], start: float) -> Finished:
 
 
 def split_task(task: Task) -> list[Task]:
-    """Cut a task that cost its worker: by mutant, then by seed."""
+    """Cut a task that cost its worker: by mutant, then by seed.
+
+    The worker may have died after it recorded the whole; the pieces' parts must not double those rows.
+    """
+    remove_part(task.folder, task.group.key)
     cases = task.group.cases
     mutants = {case.mutant for case in cases}
     keys = [case.mutant if len(mutants) > 1 else case.case_id for case in cases]

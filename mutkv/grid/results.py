@@ -132,8 +132,8 @@ def load(path: str | Path | None = None) -> Results:
 
 
 def latest() -> Path:
-    """Return the results folder whose manifest was written last."""
-    manifests = sorted(RESULTS_FOLDER.glob("*/manifest.json"), key=lambda path: (path.stat().st_mtime, str(path)))
-    if not manifests:
+    """Return the results folder that was planned last."""
+    plans = sorted(RESULTS_FOLDER.glob("*/plan.json"), key=lambda path: (path.stat().st_mtime, str(path)))
+    if not plans:
         raise UsageError(f"{RESULTS_FOLDER}: no results yet: run 'mutkv grid run' first")
-    return manifests[-1].parent
+    return plans[-1].parent

@@ -6,6 +6,7 @@ shares the clean full path; one that acts only while decoding starts from the cl
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import torch
@@ -141,10 +142,11 @@ def attempt(cases: tuple[Case, ...], mutant: Mutant, baseline: Baseline) -> Outc
 
 def run_mutant(mutant: Mutant, package: MutatedPackage, baseline: Baseline) -> tuple[Recording, Tensor]:
     """Run the mutated cached path along the clean engine's tokens, and the full path that a checker would see."""
-    engine: Engine = package.module("engine").Engine(baseline.engine.config, baseline.weights)
+    weights, tokens = deepcopy((baseline.weights, baseline.recording.tokens))  # a mutant may write in place
+    engine: Engine = package.module("engine").Engine(baseline.engine.config, weights)
     workload, clean = baseline.workload, baseline.recording
-    recording = workload.forced(engine, clean.tokens, clean if mutant.acts == "decode" else None)
+    recording = workload.forced(engine, tokens, clean if mutant.acts == "decode" else None)
     if recording.logits.shape != clean.logits.shape:
         raise ValueError(f"logits of shape {list(recording.logits.shape)} instead of {list(clean.logits.shape)}")
-    full = baseline.full if mutant.path == "cached" else workload.full_stepwise(engine, clean.tokens)
+    full = baseline.full if mutant.path == "cached" else workload.full_stepwise(engine, tokens)
     return recording, full

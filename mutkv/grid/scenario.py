@@ -26,8 +26,9 @@ def as_tuple(value: Any) -> Any:
 
 
 Axis = Annotated[tuple[T, ...], Strict(False), BeforeValidator(as_tuple), Field(min_length=1)]
-Count = Annotated[int, Field(ge=0)]
-Size = Annotated[int, Field(ge=1)]
+LARGEST = 2**31 - 1
+Count = Annotated[int, Field(ge=0, le=LARGEST)]
+Size = Annotated[int, Field(ge=1, le=LARGEST)]
 Table = Literal["mutants", "exactness", "profile", "attention"]
 
 
@@ -47,7 +48,7 @@ class Axes(StrictModel):
     positions: Axis[Positions] = ("rope",)
     rotation: Axis[Literal["write"]] = ("write",)
     weights: Axis[Weights] = ("random",)
-    sharpness: Axis[Annotated[float, Field(gt=0)]] = (1.0,)
+    sharpness: Axis[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = (1.0,)
     storage: Axis[Format] = ("float64",)
     accumulator: Axis[Format] | Literal["storage"] = "storage"
     prefill_order: Axis[Order] = ("sequential",)
@@ -129,4 +130,4 @@ def find_scenario(name: str) -> Scenario:
 
 def scenario_files() -> dict[str, Path]:
     """Return the shipped scenarios by name."""
-    return {path.stem: path for path in sorted(shipped("scenarios").glob("*.toml"))}
+    return dict(sorted((path.stem, path) for path in shipped("scenarios").glob("*.toml")))

@@ -9,7 +9,7 @@ import errno
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,8 @@ def replacing(path: Path) -> Iterator[Path]:
             yield temporary
             temporary.replace(path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # no folder, nothing to clean up
+            temporary.unlink(missing_ok=True)
 
 
 def write_json(path: Path, document: Any, indent: int | None = None) -> None:
@@ -116,6 +117,14 @@ def column_array(records: Sequence[Records], field: pa.Field) -> pa.Array:
     if pa.types.is_fixed_size_list(field.type):
         return pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), field.type.list_size)
     return pa.array(values, field.type)
+
+
+def remove_part(folder: Path, name: str) -> None:
+    """Remove a part that is about to be replaced by smaller ones; its cases first, so that no reader sees half."""
+    for kind in (CASES_FOLDER, OBSERVATIONS_FOLDER):
+        path = folder / kind / f"{name}.parquet"
+        with write_errors(path):
+            path.unlink(missing_ok=True)
 
 
 def part_names(folder: Path) -> list[str]:

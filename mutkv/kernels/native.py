@@ -42,7 +42,7 @@ class NativeKernel:
 
     def silu(self, values: Tensor) -> Tensor:
         """SiLU, x / (1 + exp(-x)), elementwise."""
-        return F.silu(values)
+        return torch.stack([F.silu(replica) for replica in values])  # its vector body and tail differ in the last bit
 
     def add(self, left: Tensor, right: Tensor) -> Tensor:
         """Elementwise sum."""

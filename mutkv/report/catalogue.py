@@ -8,7 +8,7 @@ from rich.syntax import Syntax
 from rich.text import Text
 
 from mutkv.configuration import Configuration
-from mutkv.detectors.registry import load_detectors
+from mutkv.detectors.registry import default_detectors, load_detectors
 from mutkv.grid.plan import make_plan, select_mutants
 from mutkv.grid.scenario import find_scenario, scenario_files
 from mutkv.mutation.mutant import Mutant
@@ -36,8 +36,12 @@ def mutants_table(mutants: Mapping[str, Mutant]) -> pd.DataFrame:
 
 def detectors_table() -> pd.DataFrame:
     """One row per registered detector."""
-    rows = [(d.name, d.needs, d.threshold, d.summary) for d in load_detectors().values()]
-    return pd.DataFrame(rows, columns=["detector", "needs", "threshold", "rule"])
+    defaults = {detector.name for detector in default_detectors()}
+    rows = [
+        (d.name, d.needs, d.threshold, "yes" if d.name in defaults else "no", d.summary.rstrip("."))
+        for d in load_detectors().values()
+    ]
+    return pd.DataFrame(rows, columns=["detector", "needs", "threshold", "by default", "rule"])
 
 
 def mutant_page(mutant: Mutant) -> Group:
@@ -59,7 +63,9 @@ def mutant_page(mutant: Mutant) -> Group:
 
 
 def witness_text(witness: Configuration) -> str:
-    """Return the columns in which a witness differs from the default configuration, or that it has none."""
+    """Return the columns of a witness that are numbers or differ from the default."""
     default = Configuration().columns()
-    changed = [f"{name} = {value}" for name, value in witness.columns().items() if value != default[name]]
-    return ", ".join(changed) or "the default configuration"
+    shown = {
+        name: value for name, value in witness.columns().items() if isinstance(value, int) or value != default[name]
+    }
+    return ", ".join(f"{name} = {value}" for name, value in shown.items())

@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -26,6 +27,11 @@ def figure(value: Any) -> str:
     return f"{value:.3g}" if abs(value) < 1e-3 or abs(value) >= 1e3 else f"{value:.3f}"
 
 
+def share(value: float) -> str:
+    """Return a percentage with one decimal."""
+    return "n/a" if math.isnan(value) else f"{value:.1f}"
+
+
 def frame_table(frame: pd.DataFrame) -> Table:
     """Return a rich table of a frame, numbers to the right."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -33,16 +39,22 @@ def frame_table(frame: pd.DataFrame) -> Table:
         is_number = pd.api.types.is_numeric_dtype(frame[name])
         table.add_column(str(name), justify="right" if is_number else "left", overflow="fold")
     for row in frame.itertuples(index=False):
-        table.add_row(*map(figure, row))
+        table.add_row(
+            *(share(value) if "%" in str(name) else figure(value) for name, value in zip(frame, row, strict=True))
+        )
     return table
 
 
-def print_frame(frame: pd.DataFrame, style: str, title: str | None = None) -> None:
-    """Print a frame to stdout as ``table``, ``csv`` or ``json``."""
+def print_frame(
+    frame: pd.DataFrame, style: str, title: str | None = None, heading: Mapping[str, object] | None = None
+) -> None:
+    """Print a frame to stdout as ``table`` (below a title), ``csv`` or ``json`` (its rows beside a heading, if any)."""
     if style == "csv":
         print_text(frame.to_csv(index=False))
     elif style == "json":
-        print_json(json.loads(frame.to_json(orient="records", double_precision=15)))
+        known = frame.astype(object).where(frame.notna(), None)  # pandas' own to_json would round to 15 decimals
+        rows = known.to_dict(orient="records")
+        print_json({**heading, "rows": rows} if heading else rows)
     else:
         print_text(f"{title}\n" if title else "")
         print_renderable(frame_table(frame))

@@ -7,18 +7,18 @@ from mutkv.grid.results import Results
 
 
 def plan_table(plan: Plan) -> pd.DataFrame:
-    """One row per group: the columns in which groups differ, seeds, mutants and cases."""
+    """One row per group: the columns in which groups differ, seeds, and cases."""
     rows = [
         group.configuration.columns()
         | {
             "seeds": len({case.configuration.seed for case in group.cases}),
-            "variants": len({case.mutant for case in group.cases}),
+            "cases per seed": len({case.mutant for case in group.cases}),
             "cases": len(group.cases),
         }
         for group in plan.groups
     ]
     frame = pd.DataFrame(rows).drop(columns="seed")
-    counted = ["seeds", "variants", "cases"]
+    counted = ["seeds", "cases per seed", "cases"]
     varying = [name for name in frame.columns if name in counted or frame[name].nunique() > 1]
     return frame[varying]
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from mutkv.errors import UsageError, unknown_name
+from mutkv.errors import UsageError
 from mutkv.grid.results import Results
+from mutkv.scoring import case_column
 
 FORMAT = ["storage", "accumulator", "prefill_order"]
 
@@ -22,10 +23,9 @@ def summary(results: Results, by: str | None = None) -> pd.DataFrame:
         return TABLES[table](results)
     if table != "mutants":
         raise UsageError(f"--by: the table of scenario {results.scenario} is not one of mutants: leave it out")
-    if by not in results.cases.columns:
-        raise unknown_name("column", by, results.cases.columns)
+    column = case_column(by, set(results.cases.columns) - {"mutant"})
     tables = []
-    for value, cases in results.cases.groupby(by, sort=False):
+    for value, cases in results.cases.groupby(column, sort=False, dropna=False):
         tables.append(mutants_table(results, cases["case_id"]))
         tables[-1].insert(0, by, value)
     return pd.concat(tables)

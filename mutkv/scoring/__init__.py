@@ -6,11 +6,11 @@ Frames go in, frozen dataclasses or frames come out; whoever runs engines and de
 
 from mutkv.grid.completeness import Completeness
 from mutkv.scoring.compare import Comparison, compare
-from mutkv.scoring.gate import gate
+from mutkv.scoring.gate import gate, shortfalls
 from mutkv.scoring.interval import Interval
 from mutkv.scoring.mutants import killers, mutant_scores
 from mutkv.scoring.score import DetectorScore, Score, detector_scores, score_verdicts
-from mutkv.scoring.split import score_by
+from mutkv.scoring.split import case_column, score_by
 
 __all__ = [
     "Comparison",
@@ -18,6 +18,7 @@ __all__ = [
     "DetectorScore",
     "Interval",
     "Score",
+    "case_column",
     "compare",
     "detector_scores",
     "gate",
@@ -25,4 +26,5 @@ __all__ = [
     "mutant_scores",
     "score_by",
     "score_verdicts",
+    "shortfalls",
 ]

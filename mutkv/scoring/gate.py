@@ -41,6 +41,18 @@ def gate(
     return ExitCode.BELOW_THRESHOLD if below or below_low else ExitCode.OK
 
 
+def shortfalls(score: Score, fail_under: float | None = None, fail_under_low: float | None = None) -> list[str]:
+    """Return a line for each detector that is below a threshold, or whose recall cannot be compared with it."""
+    lines = []
+    for detector in score.detectors:
+        bounds = (("recall", detector.recall.value, fail_under), ("lower bound", detector.recall.low, fail_under_low))
+        for what, figure, limit in bounds:
+            if limit is not None and (figure is None or _below(figure, limit)):
+                shown = "n/a" if figure is None else f"{figure:.3f}"
+                lines.append(f"detector '{detector.name}': {what} {shown}, asked for at least {limit:g}")
+    return lines
+
+
 def _measured(gated: list[DetectorScore], named: Collection[str]) -> bool:
     """Whether there is a verdict at all, and one of every named detector."""
     with_verdicts = {detector.name for detector in gated if detector.cases}

@@ -103,6 +103,8 @@ def _score_detector(name: str, verdicts: pd.DataFrame, seed: int) -> DetectorSco
     sample = Sample.of(verdicts)
     mutants = len(sample.mutants)
     judged = pd.concat([sample.positive, sample.harmless, sample.benign])
+    if len(judged) and judged["crashed"].all():
+        return _broken(name, judged)
     return DetectorScore(
         name=name,
         threshold=_defined(verdicts["threshold"].iloc[0]),
@@ -120,6 +122,14 @@ def _score_detector(name: str, verdicts: pd.DataFrame, seed: int) -> DetectorSco
         cost_tokens=_defined(judged["cost_tokens"].mean()),
         cases=len(judged),
     )
+
+
+def _broken(name: str, judged: pd.DataFrame) -> DetectorScore:
+    """Return the score of a detector that crashed on every case: nothing was measured, so every figure is undefined."""
+    threshold, cost = _defined(judged["threshold"].iloc[0]), _defined(judged["cost_tokens"].mean())
+    unknown, count = Interval(), len(judged)
+    fpr = {str(kind): unknown for kind in judged.loc[judged["role"] == BENIGN, "kind"].unique()}
+    return DetectorScore(name, threshold, unknown, unknown, fpr, unknown, unknown, None, 0, count, cost, count)
 
 
 def _defined(value: float) -> float | None:

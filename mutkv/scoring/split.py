@@ -36,7 +36,7 @@ def score_by(
     Raises:
         UsageError: no such column, or an unknown label.
     """
-    name = _column(column, verdicts)
+    name = case_column(column, set(verdicts.columns) - VERDICT_COLUMNS)
     benign = verdicts["kind"] != "faulty"
     faulty = ~benign & verdicts["path"].isin(HEADLINE_PATHS)
     shared = name in MUTANT_PROPERTIES or name in mutant_properties
@@ -50,10 +50,9 @@ def score_by(
     return scores
 
 
-def _column(name: str, verdicts: pd.DataFrame) -> str:
-    """Return the full name of a column of ``cases``."""
-    known = set(verdicts.columns) - VERDICT_COLUMNS
+def case_column(name: str, known: Collection[str]) -> str:
+    """Return the full name of a column of ``cases``; UsageError if it is not among the known ones."""
     full = ALIASES.get(name, name)
     if full not in known:
-        raise unknown_name("column", name, known | set(ALIASES))
+        raise unknown_name("column", name, {*known, *ALIASES})
     return full

@@ -5,6 +5,7 @@ its first token is given and fed at step 1.
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -51,7 +52,7 @@ class Decode:
         logits: list[Tensor] = []
         traces: list[Trace] = []
         if clean is not None and clean.snapshot is not None:
-            session.load(clean.snapshot)
+            session.load(deepcopy(clean.snapshot))  # a mutant may write in place
             traces.append(clean.traces[0])
             logits.append(clean.traces[0].logits[:, :, -1:])
         elif self.prefill:

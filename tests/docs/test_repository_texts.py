@@ -12,8 +12,8 @@ FORBIDDEN = re.compile(
         (
             r"/wor" + r"k\b",
             r"\.\./sh" + "ared/",
-            r"/ro" + r"ot/",
-            r"/ho" + r"me/\w",
+            r"/roo" + r"t/",
+            r"/hom" + r"e/\w",
             r"py" + r"pi\.org",
             "python" + "hosted",
             r"download\.py" + "torch",

@@ -114,7 +114,6 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
         load(tmp_path / "nothing")
 
 
-@pytest.mark.xfail(strict=True, reason="store.replacing: the clean-up raises NotADirectoryError over the clear line")
 def test_a_folder_that_cannot_be_made_is_refused_before_anything_runs(plan, tmp_path):
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(UsageError, match=r"cannot be written .*: choose another --out") as error:

@@ -117,7 +117,6 @@ def test_two_workers_give_the_bytes_of_one(plan, whole, tmp_path):
     assert part_bytes(tmp_path) == part_bytes(whole)
 
 
-@pytest.mark.xfail(strict=True, reason="the pieces of a split task are parts of other names than its own")
 def test_a_worker_lost_after_it_wrote_its_part_doubles_no_row(plan, whole, tmp_path):
     class Losing(grid.InProcess):
         """Does each task, and then, as if the worker had died before it could say so, its pieces."""

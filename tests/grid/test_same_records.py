@@ -83,7 +83,6 @@ def test_plain_kernels_give_the_same_bytes_as_compiled_ones(tmp_path, monkeypatc
     assert part_bytes(tmp_path / "compiled") == part_bytes(tmp_path / "plain")
 
 
-@pytest.mark.xfail(strict=True, reason="NativeKernel.silu runs all replicas in one call")
 def test_a_native_record_does_not_depend_on_which_seeds_share_its_group(tmp_path):
     native = 'storage = "float32"\nprefill_order = "native"\n'
     together = run_plan(plan_of(scenario_of(tmp_path, AXES + native)), tmp_path / "together")

@@ -76,7 +76,6 @@ def test_native_products_of_some_shape_differ_from_their_rows_alone():
     assert not torch.equal(alone, together)
 
 
-@pytest.mark.xfail(strict=True, reason="NativeKernel.silu runs all replicas in one call")
 def test_native_silu_of_a_replica_is_that_replica_alone():
     kernel = NativeKernel("float32")
     for width in range(1, 70):
