@@ -27,9 +27,10 @@ def figure(value: Any) -> str:
     return f"{value:.3g}" if abs(value) < 1e-3 or abs(value) >= 1e3 else f"{value:.3f}"
 
 
-def share(value: float) -> str:
-    """Return a percentage with one decimal."""
-    return "n/a" if math.isnan(value) else f"{value:.1f}"
+def cell(column: str, value: Any) -> str:
+    """Return a value as a table shows it in this column: percentages with one decimal."""
+    is_share = "%" in column and isinstance(value, float) and value != 0 and not math.isnan(value)
+    return f"{value:.1f}" if is_share else figure(value)
 
 
 def frame_table(frame: pd.DataFrame) -> Table:
@@ -39,9 +40,7 @@ def frame_table(frame: pd.DataFrame) -> Table:
         is_number = pd.api.types.is_numeric_dtype(frame[name])
         table.add_column(str(name), justify="right" if is_number else "left", overflow="fold")
     for row in frame.itertuples(index=False):
-        table.add_row(
-            *(share(value) if "%" in str(name) else figure(value) for name, value in zip(frame, row, strict=True))
-        )
+        table.add_row(*(cell(str(name), value) for name, value in zip(frame, row, strict=True)))
     return table
 
 

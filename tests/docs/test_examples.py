@@ -11,7 +11,7 @@ import pytest
 
 from mutkv.cli.app import cli, run
 from mutkv.detectors import Detector
-from mutkv.report.render import figure
+from mutkv.report.render import cell
 
 from .pages import all_blocks, blocks, markdown, text_of
 
@@ -124,7 +124,7 @@ def test_the_readme_table_of_mutants_is_that_of_the_reference_run():
     printed = [line.split() for line in block.splitlines()]
     frame = pd.read_csv(pd.io.common.StringIO(reference("detectors.csv")))
     for row in frame.itertuples(index=False):
-        expected = [figure(value) for value in row]
+        expected = [cell(name, value) for name, value in zip(frame, row, strict=True)]
         assert expected in printed, f"results/reference has {expected}"
 
 
