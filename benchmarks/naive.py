@@ -8,7 +8,7 @@ import torch
 
 from mutkv.grid.plan import REFERENCE, Case
 from mutkv.grid.records import Records, records
-from mutkv.grid.run import Baseline, Outcome, run_clean
+from mutkv.grid.run import Baseline, Outcome, mutated_engine, run_clean
 from mutkv.mutation.copy import load_copy
 from mutkv.mutation.mutant import Mutant
 
@@ -28,7 +28,7 @@ def run_mutant_alone(case: Case, mutant: Mutant, clean: Baseline) -> Outcome:
     """Run both paths of a mutated engine, sharing nothing."""
     package = load_copy(REFERENCE, mutant)
     package.reset_reached()
-    engine = package.module("engine").Engine(clean.engine.config, clean.weights)
+    engine = mutated_engine(package, clean.engine.config, clean.weights)
     recording = clean.workload.forced(engine, clean.recording.tokens)
     full = clean.workload.full_stepwise(engine, clean.recording.tokens)
     return Outcome((case,), clean, mutant, "ok", None, recording.logits, full, recording, package.reached)

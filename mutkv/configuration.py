@@ -88,14 +88,24 @@ class Configuration:
         return {name: getattr(self, name) for name in CONFIGURATION_COLUMNS}
 
     def identity(self) -> str:
-        """Return the configuration_id: a hash of the columns alone, equal on all machines."""
-        return digest(self.columns())
+        """Return the configuration_id: a hash of the columns alone, equal on all machines.
+
+        Columns that have their default are left out, so that a column added later changes no id.
+        """
+        return digest({name: value for name, value in self.columns().items() if value != getattr(DEFAULT, name)})
 
 
 CONFIGURATION_COLUMNS: tuple[str, ...] = tuple(column.name for column in fields(Configuration))
 
 
+DEFAULT = Configuration()
+
+
 def digest(value: Any) -> str:
-    """Return a 20-digit SHA-256 prefix of a JSON value with sorted keys."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    """Return a short hash of a JSON value, whatever the order of its keys."""
+    return short_hash(json.dumps(value, sort_keys=True, separators=(",", ":")))
+
+
+def short_hash(text: str) -> str:
+    """Return a 20-digit SHA-256 prefix."""
     return hashlib.sha256(text.encode()).hexdigest()[:20]

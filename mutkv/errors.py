@@ -32,6 +32,11 @@ class Unsupported(MutkvError):  # noqa: N818 - the protocol's word
     """An engine cannot do what was asked of it; detectors that need it are not applicable there."""
 
 
+def one_line(error: BaseException) -> str:
+    """Return an error's type and text on one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> UsageError:
     """Return the error for a name that is not registered, with the nearest known names."""
     names = sorted(known)

@@ -15,7 +15,7 @@ from mutkv.cli.mutants import mutants
 from mutkv.cli.scenarios import scenarios
 from mutkv.cli.score import score
 from mutkv.cli.weights import weights
-from mutkv.errors import MutkvError
+from mutkv.errors import MutkvError, one_line
 from mutkv.exit_codes import ExitCode
 
 
@@ -56,7 +56,7 @@ def run() -> int:
     except Exception as error:
         if os.environ.get("MUTKV_DEBUG"):
             traceback.print_exc()
-        text = " ".join(f"{type(error).__name__}: {error}".split())
+        text = one_line(error)
         return fail(f"internal error: {text} (MUTKV_DEBUG=1 shows where)", ExitCode.INTERNAL)
 
 

@@ -103,7 +103,7 @@ def show(results: "Results", style: str | None, by: str | None = None) -> None:
 
     warn_unreadable(results)
     print_frame(summary(results, by), style or "table", completeness_line(results), heading(results))
-    if style is None and results.manifest["table"] == "mutants":
+    if style is None and results.table == "mutants":
         click.echo(f"next: mutkv score {results.folder} --detector every-step --detector one-step")
 
 
@@ -114,11 +114,7 @@ def heading(results: "Results") -> dict[str, object]:
 
 def completeness_line(results: "Results") -> str:
     """Return the first line of every report."""
-    count = results.completeness
-    return (
-        f"{results.scenario}: {count.planned} cases planned, {count.done} done, "
-        f"{count.failed} failed, {count.missing} missing"
-    )
+    return f"{results.scenario}: {results.completeness}"
 
 
 def warn_unreadable(results: "Results") -> None:

@@ -16,7 +16,7 @@ from mutkv.detectors.detector import Detector, detector, kebab
 from mutkv.detectors.deviation import allclose, every_step, last_step, one_step, prefill
 from mutkv.detectors.stored import kv_compare
 from mutkv.detectors.text import logprob_8, text_8
-from mutkv.errors import UsageError, unknown_name
+from mutkv.errors import UsageError, one_line, unknown_name
 
 ENTRY_POINTS = "mutkv.detectors"
 SHIPPED = (
@@ -152,7 +152,7 @@ def registered(entry: EntryPoint) -> Detector:
     try:
         value = entry.load()
     except Exception as error:
-        detail = " ".join(f"{type(error).__name__}: {error}".split())
+        detail = one_line(error)
         raise UsageError(f"{place_of(entry)} cannot be loaded ({detail}): mend or uninstall its package") from error
     return as_detector(value, place_of(entry), entry.name)
 

@@ -10,6 +10,7 @@ import pandas as pd
 from mutkv.configuration import Configuration
 from mutkv.detectors.detector import Detector
 from mutkv.detectors.verdict import BoolArray, FloatArray, Verdict
+from mutkv.errors import one_line
 
 IntArray = npt.NDArray[np.int64]
 
@@ -67,6 +68,6 @@ class Tally:
         try:
             return float(self.detector.cost(group))
         except Exception as error:
-            text = " ".join(f"{type(error).__name__}: {error}".split())
+            text = one_line(error)
             self._cost_error = [f"the cost of detector '{self.detector.name}' is unknown: its function raised {text}"]
             return math.nan

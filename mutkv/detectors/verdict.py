@@ -12,7 +12,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from mutkv.detectors.detector import Detector
-from mutkv.errors import Unsupported
+from mutkv.errors import Unsupported, one_line
 from mutkv.grid.limits import time_limit
 
 FloatArray = npt.NDArray[np.float64]
@@ -92,7 +92,7 @@ def failed(error: BaseException) -> Verdict:
     """Return the verdict for an exception: not applicable for what an engine cannot do, else crashed."""
     if isinstance(error, Unsupported | MalformedError):
         return Verdict(failure=str(error), applicable=not isinstance(error, Unsupported))
-    text = " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_REASON]
+    text = one_line(error)[:LONGEST_REASON]
     # frame 0 is the call in this module, frame 1 the detector's own line
     frames = traceback.extract_tb(error.__traceback__)[1:2]
     place = "".join(f" ({Path(frame.filename).name} line {frame.lineno})" for frame in frames)

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from mutkv.configuration import Configuration
-from mutkv.errors import MutkvError
+from mutkv.errors import MutkvError, one_line
 from mutkv.grid.grid import executor_for, prepare
 from mutkv.grid.plan import REFERENCE, applies, make_plan
 from mutkv.grid.records import floors
 from mutkv.grid.results import Results, load
-from mutkv.grid.run import Baseline, run_clean
+from mutkv.grid.run import Baseline, mutated_engine, run_clean
 from mutkv.grid.scenario import Axes, Scenario, check_structure
 from mutkv.mutation.copy import load_copy
 from mutkv.mutation.mutant import Mutant
@@ -52,7 +52,7 @@ def check_mutant(mutant: Mutant, judge: Judge) -> list[str]:
     except MutkvError as error:
         return [str(error)]
     except Exception as error:
-        return [f"the witness raises {type(error).__name__}: {' '.join(str(error).split())[:200]}"]
+        return [f"the witness raises {one_line(error)[:200]}"]
 
 
 def problems(mutant: Mutant, judge: Judge) -> Iterator[str]:
@@ -65,6 +65,7 @@ def problems(mutant: Mutant, judge: Judge) -> Iterator[str]:
     measured = measure(mutant, witness)
     yield from equivalence_problems(mutant, measured) if mutant.equivalent else visibility_problems(mutant, measured)
     for text, configuration in mutant.hidden_configurations().items():
+        check_structure(configuration)
         if measure(mutant, configuration).observable:
             yield f"hidden_by '{text}': the mutant is observable there"
     hidden = mutant.hidden_detectors()
@@ -101,7 +102,7 @@ def visibility_problems(mutant: Mutant, measured: Measured) -> Iterator[str]:
 def measure(mutant: Mutant, configuration: Configuration) -> Measured:
     """Run a mutant on one configuration from the start, both paths, beside the clean engine."""
     clean = run_clean(configuration, [configuration.seed], "cpu")
-    engine = load_copy(REFERENCE, mutant).module("engine").Engine(clean.engine.config, clean.weights)
+    engine = mutated_engine(load_copy(REFERENCE, mutant), clean.engine.config, clean.weights)
     tokens, workload = clean.recording.tokens, clean.workload
     recording = workload.forced(engine, tokens)
     cached = (recording.logits - clean.recording.logits).abs().amax(dim=-1)[0]  # [N]
@@ -127,7 +128,8 @@ def path_name(cached: bool, full: bool) -> str | None:
 def prefill_differs(recording: Recording, clean: Baseline) -> bool:
     """Whether feeding an empty cache gave other logits, or left other rows behind."""
     mutated, right = recording.snapshot, clean.recording.snapshot
-    pairs = [(recording.logits[:, :1], clean.recording.logits[:, :1]), *zip(rows(mutated), rows(right), strict=True)]
+    logits = (recording.traces[0].logits, clean.recording.traces[0].logits)
+    pairs = [logits, *zip(rows(mutated), rows(right), strict=True)]
     return any(left.shape != other.shape or not torch.equal(left, other) for left, other in pairs)
 
 

@@ -11,3 +11,7 @@ class Completeness:
     done: int
     failed: int
     missing: int
+
+    def __str__(self) -> str:
+        """Return the counts as every report shows them."""
+        return f"{self.planned} cases planned, {self.done} done, {self.failed} failed, {self.missing} missing"

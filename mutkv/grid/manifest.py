@@ -26,7 +26,6 @@ def make_manifest(plan: Plan, jobs: int) -> dict[str, Any]:
     return {
         "dataset_version": DATASET_VERSION,
         "scenario": plan.scenario.name,
-        "table": plan.scenario.table,
         "cases": len(plan.cases),
         "scenario_digest": digest(plan.scenario.model_dump(mode="json")),
         "mutant_set_digest": digest({name: mutant.patch_text for name, mutant in plan.mutants.items()}),

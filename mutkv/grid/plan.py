@@ -1,13 +1,12 @@
 """The plan: every case of a scenario, fixed before anything runs, with the ids that resume and scoring rely on."""
 
-import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from mutkv.configuration import Configuration
+from mutkv.configuration import Configuration, short_hash
 from mutkv.grid.scenario import Scenario
 from mutkv.grid.source import engine_digest
 from mutkv.mutation.mutant import Mutant
@@ -40,7 +39,7 @@ class Group:
     def key(self) -> str:
         """A name for this set of cases: a hash of their content keys."""
         keys = "".join(sorted(case.content_key for case in self.cases))
-        return hashlib.sha256(keys.encode()).hexdigest()[:20]
+        return short_hash(keys)
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,8 @@ class Plan:
             {"configuration": group.configuration.columns(), "cases": [case_entry(case) for case in group.cases]}
             for group in self.groups
         ]
-        return {"scenario": self.scenario.name, "device": self.device, "cases": len(self.cases), "groups": groups}
+        about = {"scenario": self.scenario.name, "table": self.scenario.table, "device": self.device}
+        return about | {"cases": len(self.cases), "groups": groups}
 
 
 def case_entry(case: Case) -> list[Any]:
@@ -119,11 +119,12 @@ def make_cases(
 
 
 def content_keys(mutants: Mapping[str, Mutant], device: str) -> dict[str, str]:
-    """Return per mutant what decides its results beside the configuration: patch, engine source, torch, device."""
+    """Return per mutant what decides its rows beside the configuration: patch, labels, engine, torch, device."""
     engine = engine_digest()
     patches = dict.fromkeys(BENIGN, "")
     for name, mutant in mutants.items():
-        patches[name] = f"{mutant.acts}:{mutant.path}:{mutant.patch_for(REFERENCE).model_dump_json()}"
+        recorded = (mutant.acts, mutant.path, mutant.equivalent, mutant.mutant_class, mutant.origin)
+        patches[name] = f"{recorded}:{mutant.patch_for(REFERENCE).model_dump_json()}"
     return {name: short_hash(f"{engine}:{device}:{patch}") for name, patch in patches.items()}
 
 
@@ -133,8 +134,3 @@ def applies(mutant: Mutant, configuration: Configuration) -> bool:
     if configuration.kv_heads < configuration.heads:
         features.add("gqa")
     return configuration.workload in mutant.workloads and features.issuperset(mutant.features)
-
-
-def short_hash(text: str) -> str:
-    """Return a 20-digit SHA-256 prefix."""
-    return hashlib.sha256(text.encode()).hexdigest()[:20]

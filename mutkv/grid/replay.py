@@ -17,7 +17,7 @@ from mutkv.configuration import CONFIGURATION_COLUMNS, Configuration, ModelConfi
 from mutkv.errors import Unsupported, UsageError, unknown_name
 from mutkv.grid.plan import BENIGN, REFERENCE
 from mutkv.grid.results import Results
-from mutkv.grid.run import Baseline, run_clean
+from mutkv.grid.run import Baseline, mutated_engine, run_clean
 from mutkv.grid.source import engine_digest
 from mutkv.mutation.copy import load_copy
 from mutkv.mutation.mutant import Mutant
@@ -94,8 +94,7 @@ def build(subject: Subject, config: ModelConfig, weights: dict[str, Tensor]) -> 
         return Cacheless(config, weights)
     if subject.mutant is None:
         return ReferenceEngine(config, weights)
-    engine: Engine = load_copy(REFERENCE, subject.mutant).module("engine").Engine(config, weights)
-    return engine
+    return mutated_engine(load_copy(REFERENCE, subject.mutant), config, weights)
 
 
 def replay(subject: Subject, configuration: Configuration, seeds: tuple[int, ...]) -> Replay:

@@ -40,6 +40,11 @@ class Results:
         """The scenario's name."""
         return str(self.plan["scenario"])
 
+    @property
+    def table(self) -> str:
+        """The kind of table that sums this scenario up."""
+        return str(self.plan["table"])
+
     @cached_property
     def planned_keys(self) -> dict[str, int]:
         """Content keys of all planned cases, with their place in the plan."""

@@ -8,11 +8,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from time import perf_counter
 
 import torch
 from torch import Tensor
 
-from mutkv.configuration import Configuration
+from mutkv.configuration import Configuration, ModelConfig
+from mutkv.errors import one_line
 from mutkv.grid.limits import CaseTimeout, time_limit
 from mutkv.grid.plan import REFERENCE, Case, Group
 from mutkv.kernels.ties import lowest_argmax
@@ -23,8 +25,8 @@ from mutkv.reference import Engine as ReferenceEngine
 from mutkv.weights import load_weights
 from mutkv.workloads import Recording, Workload, workload_for
 
-MUTANT_SECONDS = 600.0
-"""A mutant that runs longer than this is recorded as a timeout; a group of the largest scenario takes about 20 s."""
+LEAST_SECONDS, PATIENCE = 20.0, 50
+"""A mutant may take this long, and this many times as long as the clean run of its group, before it is a timeout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,13 @@ class Baseline:
     """The clean cached path's choice at the observations, ``[R, N]``."""
     margin: Tensor
     """Its best logit minus its second best, float64 ``[R, N]``."""
+    seconds: float
+    """How long both paths took."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What one mutant did on R seeds; the tensors are None unless the outcome is ``ok`` or ``nonfinite``."""
+    """What one mutant did on R seeds; the tensors are None unless the status is ``ok``."""
 
     cases: tuple[Case, ...]
     baseline: Baseline | None
@@ -83,6 +87,7 @@ def blocks(group: Group) -> Iterator[tuple[tuple[int, ...], list[str]]]:
 
 def run_clean(configuration: Configuration, seeds: Sequence[int], device: str) -> Baseline:
     """Run the clean engine along its greedy tokens, then its full path over them."""
+    start = perf_counter()
     workload = workload_for(configuration)
     config = configuration.model(device)
     weights = load_weights(config, configuration.weights, configuration.sharpness, tuple(seeds))
@@ -91,7 +96,8 @@ def run_clean(configuration: Configuration, seeds: Sequence[int], device: str) -
     trace = workload.full(engine, recording.tokens)
     best = recording.logits.topk(2, dim=-1).values
     choice = (lowest_argmax(recording.logits), best[..., 0] - best[..., 1])
-    return Baseline(workload, weights, engine, recording, trace, workload.observed(trace.logits), *choice)
+    full = workload.observed(trace.logits)
+    return Baseline(workload, weights, engine, recording, trace, full, *choice, perf_counter() - start)
 
 
 def run_cases(cases: tuple[Case, ...], mutant: Mutant | None, baseline: Baseline) -> Iterator[Outcome]:
@@ -105,7 +111,7 @@ def run_cases(cases: tuple[Case, ...], mutant: Mutant | None, baseline: Baseline
     else:
         assert mutant is not None, f"the plan has a case of '{name}', which no mutant file defines"
         outcome = attempt(cases, mutant, baseline)
-        if outcome.status == "ok" or len(cases) == 1:
+        if outcome.status != "crashed" or len(cases) == 1:  # a timeout would only be waited for again
             yield outcome
         else:
             yield from (run_alone(case, mutant, baseline) for case in cases)
@@ -129,24 +135,30 @@ def attempt(cases: tuple[Case, ...], mutant: Mutant, baseline: Baseline) -> Outc
     """Run one mutant; whatever it raises becomes the outcome ``crashed``, too long a run ``timeout``."""
     package = load_copy(REFERENCE, mutant)
     package.reset_reached()
+    limit = LEAST_SECONDS + PATIENCE * baseline.seconds
     try:
-        with time_limit(MUTANT_SECONDS):
+        with time_limit(limit):
             recording, full = run_mutant(mutant, package, baseline)
     except CaseTimeout:
-        return Outcome(cases, baseline, mutant, "timeout", f"over {MUTANT_SECONDS:g} s", reached=package.reached)
+        return Outcome(cases, baseline, mutant, "timeout", f"over {limit:.1f} s", reached=package.reached)
     except Exception as error:
-        text = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        text = one_line(error)[:200]
         return Outcome(cases, baseline, mutant, "crashed", text, reached=package.reached)
     return Outcome(cases, baseline, mutant, "ok", None, recording.logits, full, recording, package.reached)
 
 
+def mutated_engine(package: MutatedPackage, config: ModelConfig, weights: dict[str, Tensor]) -> Engine:
+    """Return the engine of a mutated copy, with weights of its own: a mutant may write in place."""
+    engine: Engine = package.module("engine").Engine(config, deepcopy(weights))
+    return engine
+
+
 def run_mutant(mutant: Mutant, package: MutatedPackage, baseline: Baseline) -> tuple[Recording, Tensor]:
     """Run the mutated cached path along the clean engine's tokens, and the full path that a checker would see."""
-    weights, tokens = deepcopy((baseline.weights, baseline.recording.tokens))  # a mutant may write in place
-    engine: Engine = package.module("engine").Engine(baseline.engine.config, weights)
+    engine = mutated_engine(package, baseline.engine.config, baseline.weights)
     workload, clean = baseline.workload, baseline.recording
-    recording = workload.forced(engine, tokens, clean if mutant.acts == "decode" else None)
+    recording = workload.forced(engine, clean.tokens, clean if mutant.acts == "decode" else None)
     if recording.logits.shape != clean.logits.shape:
         raise ValueError(f"logits of shape {list(recording.logits.shape)} instead of {list(clean.logits.shape)}")
-    full = baseline.full if mutant.path == "cached" else workload.full_stepwise(engine, tokens)
+    full = baseline.full if mutant.path == "cached" else workload.full_stepwise(engine, clean.tokens)
     return recording, full

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, Strict
 
-from mutkv.configuration import CONFIGURATION_COLUMNS, Configuration, Positions, Weights
+from mutkv.configuration import CONFIGURATION_COLUMNS, Configuration, Positions, Rotation, Weights
 from mutkv.errors import UsageError, unknown_name
 from mutkv.kernels.arithmetic import Format, Order
 from mutkv.resources import shipped
@@ -46,7 +46,7 @@ class Axes(StrictModel):
     steps: Axis[Count] = (12,)
     batch: Axis[Size] = (1,)
     positions: Axis[Positions] = ("rope",)
-    rotation: Axis[Literal["write"]] = ("write",)
+    rotation: Axis[Rotation] = ("write",)
     weights: Axis[Weights] = ("random",)
     sharpness: Axis[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = (1.0,)
     storage: Axis[Format] = ("float64",)
@@ -76,6 +76,9 @@ class Scenario(StrictModel):
 
     def configurations(self) -> Iterator[Configuration]:
         """Yield every point of the grid once, in the file's order; raise UsageError for one that cannot exist."""
+        vocabularies = {size for axes in (self.axes, *self.variants) for size in axes.given().get("vocab", ())}
+        if len(vocabularies) > 1:
+            raise UsageError(f"{self.source_path}: axes: vocab: a scenario has one vocabulary, not {len(vocabularies)}")
         seen = set()
         for variant in self.variants:
             axes = Axes.model_construct(_fields_set=None, **(self.axes.given() | variant.given()))
@@ -106,6 +109,11 @@ def product_of(axes: Axes) -> Iterator[Configuration]:
 
 def check_structure(configuration: Configuration) -> None:
     """Raise UsageError, with the fix, for a decoder or a workload that cannot exist."""
+    for name in ("depth", "heads", "kv_heads", "head_dim", "vocab", "batch"):
+        if getattr(configuration, name) < 1:
+            raise UsageError(f"{name} {getattr(configuration, name)} is too small: use at least 1")
+    if configuration.rotation != "write":
+        raise UsageError(f"rotation '{configuration.rotation}' is not in this version of mutkv: use 'write'")
     if configuration.heads % configuration.kv_heads:
         raise UsageError(
             f"kv_heads {configuration.kv_heads} does not divide heads {configuration.heads}: use a divisor"

@@ -9,6 +9,7 @@ import torch
 import mutkv
 
 PACKAGES = ("kernels", "reference", "weights", "workloads")
+MODULES = ("configuration.py", "protocol.py")
 
 
 @lru_cache
@@ -16,8 +17,9 @@ def engine_digest() -> str:
     """Return a hash of the engine's source files, its shipped weights and torch's version."""
     found = hashlib.sha256(torch.__version__.encode())
     root = Path(mutkv.__file__).parent
+    paths = [root / name for name in MODULES]
     for package in PACKAGES:
-        for path in sorted((root / package).rglob("*")):
-            if path.suffix in (".py", ".safetensors"):
-                found.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
+        paths += sorted(p for p in (root / package).rglob("*") if p.suffix in (".py", ".safetensors"))
+    for path in paths:
+        found.update(path.relative_to(root).as_posix().encode() + path.read_bytes())
     return found.hexdigest()[:20]

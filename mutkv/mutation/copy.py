@@ -1,7 +1,7 @@
 """Applying a mutant to an isolated copy of a package, so that mutated and clean engine live side by side.
 
 The copy is a sibling of the package with a name of its own (``mutkv.reference`` becomes
-``mutkv.reference__posoff_1f0c…``), imported by Python's own machinery from the same source files, of which one is
+``mutkv.reference__1f0c…``), imported by Python's own machinery from the same source files, of which one is
 patched. Its modules stay registered under that name, as pickle, dataclasses and late imports need; nothing of the
 clean package is touched.
 """
@@ -33,7 +33,7 @@ class MutatedPackage(Reach):
         super().__init__()
         digest = hashlib.sha256(patch.model_dump_json().encode()).hexdigest()[:12]
         self.package = package
-        self.name = f"{package}__{mutant_id.replace('-', '_')}_{digest}"
+        self.name = f"{package}__{digest}"  # without the id: a live checker can see the name of its engine's module
         self.path = locate(package, patch.file)
         self.source, self.line_number = patched_source(patch, read_source(self.path), patch.file)
         self.filename = f"{self.path} [{mutant_id}]"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from mutkv.errors import UsageError, unknown_name
+from mutkv.errors import UsageError, one_line, unknown_name
 from mutkv.mutation.mutant import Mutant
 from mutkv.resources import shipped
 from mutkv.schema import read_toml
@@ -62,7 +62,7 @@ def _registered(entry: EntryPoint) -> Path:
         found = entry.load()
         folder = found() if callable(found) else found
     except Exception as error:
-        detail = " ".join(f"{type(error).__name__}: {error}".split())
+        detail = one_line(error)
         raise UsageError(f"{place} cannot be loaded ({detail}): mend or uninstall its package") from error
     if not isinstance(folder, str | os.PathLike):
         raise UsageError(f"{place} gives a {type(folder).__name__}: it should be a folder's path or return one")

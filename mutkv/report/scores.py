@@ -52,11 +52,9 @@ def interval(value: Interval) -> str:
 
 def score_lines(score: Score) -> str:
     """Return what stands above the table: completeness first, then what was scored on what."""
-    count = score.completeness
     unscored = f"; without a positive case: {', '.join(score.unscored_mutants)}" if score.unscored_mutants else ""
     return (
-        f"{score.scenario}: {count.planned} cases planned, {count.done} done, {count.failed} failed, "
-        f"{count.missing} missing\n"
+        f"{score.scenario}: {score.completeness}\n"
         f"label {score.label}: {score.positives} positives, {score.harmless} harmless, "
         f"{score.negatives} benign{unscored}"
     )

@@ -18,7 +18,7 @@ def summary(results: Results, by: str | None = None) -> pd.DataFrame:
     Raises:
         UsageError: ``by`` is no column of the cases, or this scenario's table is not one of mutants.
     """
-    table = results.manifest["table"]
+    table = results.table
     if by is None:
         return TABLES[table](results)
     if table != "mutants":

@@ -15,7 +15,11 @@ from mutkv.scoring.population import DEFAULT_LABEL, HEADLINE_PATHS
 from mutkv.scoring.score import Score, score_verdicts
 
 ALIASES = {"class": "mutant_class"}
-MUTANT_PROPERTIES = frozenset({"mutant", "mutant_class", "origin", "path"})
+OF_THE_MUTANT = frozenset({"mutant", "mutant_class", "origin", "path", "equivalent", "kind", "reached", "infected"})
+OF_ITS_EFFECT = frozenset({"observable", "output_changed", "first_infected_layer"}) | {
+    f"first_{what}_{part}" for what in ("observable", "changed") for part in ("request", "step")
+}
+MUTANT_PROPERTIES = OF_THE_MUTANT | OF_ITS_EFFECT
 VERDICT_COLUMNS = frozenset({"detector", "threshold", "score", "flag", "crashed", "cost_tokens"})
 
 
@@ -27,11 +31,10 @@ def score_by(
     completeness: Completeness,
     label: str = DEFAULT_LABEL,
     seed: int = 0,
-    mutant_properties: Collection[str] = (),
 ) -> dict[Any, Score]:
     """Return one score per value of a column of ``cases``, values sorted, cases without one under None at the end.
 
-    ``mutant_properties`` names further columns that describe the mutant; "class" is short for "mutant_class".
+    "class" is short for "mutant_class".
 
     Raises:
         UsageError: no such column, or an unknown label.
@@ -39,7 +42,7 @@ def score_by(
     name = case_column(column, set(verdicts.columns) - VERDICT_COLUMNS)
     benign = verdicts["kind"] != "faulty"
     faulty = ~benign & verdicts["path"].isin(HEADLINE_PATHS)
-    shared = name in MUTANT_PROPERTIES or name in mutant_properties
+    shared = name in MUTANT_PROPERTIES
     values = verdicts.loc[faulty if shared else faulty | benign, name].drop_duplicates().sort_values()
     scores = {}
     for value in values.astype(object):

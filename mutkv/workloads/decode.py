@@ -44,7 +44,7 @@ class Decode:
 
     def forced(self, engine: Engine, tokens: Tensor, clean: Recording | None = None) -> Recording:
         """Run the cached path along these tokens, or only its decode steps, behind a clean prefill."""
-        return self._run(engine, tokens, clean)
+        return self._run(engine, tokens.clone(), clean)  # the engine under test may write in place
 
     def _run(self, engine: Engine, tokens: Tensor, clean: Recording | None) -> Recording:
         session = engine.open(self.configuration.batch)
@@ -71,7 +71,7 @@ class Decode:
 
     def full(self, engine: Engine, tokens: Tensor) -> Trace:
         """Run the full path over all tokens at once."""
-        return engine.trace(tokens)
+        return engine.trace(tokens.clone())
 
     def observed(self, logits: Tensor) -> Tensor:
         """Pick the observations from full logits."""
@@ -80,7 +80,7 @@ class Decode:
     def full_stepwise(self, engine: Engine, tokens: Tensor) -> Tensor:
         """Recompute the whole sequence at every step."""
         ends = range(self.prefill - 1 + self.first_step, self.configuration.tokens)
-        last = [engine.full(tokens[..., : end + 1])[:, :, -1:] for end in ends]
+        last = [engine.full(tokens[..., : end + 1].clone())[:, :, -1:] for end in ends]
         return torch.cat(last, dim=2).double().flatten(1, 2)
 
     def _observations(self) -> slice:

@@ -2,6 +2,7 @@
 
 import pytest
 
+import mutkv
 from mutkv.grid.scenario import find_scenario
 
 from .small_grids import EIGHT, plan_of, run_plan, scenario_of
@@ -38,6 +39,15 @@ def test_clean_deviates_nowhere_and_nothing_deviates_before_the_first_decoded_to
     prefill = rows[(rows["step"] == 0) & (rows["mutant"] != "control")]
     assert len(prefill) == 24 * (len(names(results)) + 1)
     assert (prefill["max_abs"] == 0.0).all()
+
+
+def test_one_step_recall_is_five_of_eight_and_every_step_recall_is_one_without_a_false_alarm(results):
+    score = mutkv.score(results, ["every-step", "one-step"])
+    every, one = score.detectors
+    expected = 5 / 8 if results.scenario == "detectors" else 4 / 7
+    assert (every.recall.value, one.recall.value) == (1.0, pytest.approx(expected, abs=1e-12))
+    assert 0.55 <= one.recall_cases.value <= 0.65
+    assert (every.fpr["clean"].value, every.auc.value, score.unscored_mutants) == (0.0, 1.0, ())
 
 
 @pytest.mark.parametrize("mutant", LATE)

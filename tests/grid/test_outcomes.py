@@ -2,9 +2,16 @@
 
 import numpy as np
 import pytest
+import torch
 
-from mutkv.configuration import ModelConfig
+from mutkv.configuration import Configuration, ModelConfig
 from mutkv.grid import run
+from mutkv.grid.plan import REFERENCE
+from mutkv.grid.replay import Subject, engine_of
+from mutkv.grid.run import mutated_engine
+from mutkv.mutation.copy import load_copy
+from mutkv.mutation.registry import load_mutants
+from mutkv.weights import load_weights
 from mutkv.weights.random import random_weights
 
 from .small_grids import logits_of, mutant_of, plan_of, run_plan, scenario_of
@@ -100,7 +107,8 @@ def test_logits_of_another_shape_are_a_crash_that_names_both_shapes(spoilt):
 
 
 def test_a_mutant_that_never_ends_is_a_timeout(tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "MUTANT_SECONDS", 0.2)
+    monkeypatch.setattr(run, "LEAST_SECONDS", 0.2)
+    monkeypatch.setattr(run, "PATIENCE", 0)
     mutant = mutant_of(tmp_path, "endless", *START, "while True: start = self.length")
     scenario = scenario_of(tmp_path, "vocab = 8\nsteps = 2", ["endless"])
     cases = run_plan(plan_of(scenario, {"endless": mutant}), tmp_path / "out").cases.set_index("mutant")
@@ -138,3 +146,17 @@ def test_a_mutant_that_changes_the_weights_leaves_the_others_bytes_as_they_are(t
     stored = logits_of(run_plan(together, tmp_path / "together"))
     for case_id, (cached, _) in logits_of(run_plan(alone, tmp_path / "alone")).items():
         assert np.array_equal(stored[case_id][0], cached)
+
+
+@pytest.mark.parametrize("make", ["run", "replay"])
+def test_a_mutated_engine_has_weights_of_its_own(make):
+    configuration, mutant = Configuration(), load_mutants()["stale"]
+    config = configuration.model()
+    shared = load_weights(config, "random", 1.0, (0,))
+    before = shared["final_norm"].clone()
+    if make == "run":
+        engine = mutated_engine(load_copy(REFERENCE, mutant), config, shared)
+    else:
+        engine = engine_of(Subject("stale", mutant, "cpu"), configuration)
+    engine.decoder.weights["final_norm"].mul_(2)
+    assert torch.equal(load_weights(config, "random", 1.0, (0,))["final_norm"], before)

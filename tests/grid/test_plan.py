@@ -1,9 +1,11 @@
 """Plans: ids that are equal on all machines, and content keys that change with what decides a result alone."""
 
+import hashlib
 from pathlib import Path
 
 import pytest
 
+from mutkv.configuration import Configuration
 from mutkv.grid import plan as plans
 from mutkv.grid.scenario import find_scenario
 
@@ -18,8 +20,14 @@ def keys(plan):
 
 def test_identities_are_the_same_on_every_machine():
     first = plan_of(find_scenario("detectors")).cases[0]
-    assert (first.mutant, first.configuration.seed) == ("clean", 0)
-    assert (first.configuration_id, first.case_id) == ("8ae1ac37cbc774b5564a", "870091b7ef9476b0b98f")
+    assert (first.mutant, first.configuration) == ("clean", Configuration())
+    assert first.configuration_id == "44136fa355b3678a1146"  # printf '{}' | sha256sum
+    assert first.case_id == "2efe52a1d3f35d8187e1"  # printf '44136fa355b3678a1146:clean' | sha256sum
+
+
+def test_a_configuration_is_known_by_the_columns_that_are_not_default():
+    expected = hashlib.sha256(b'{"depth":2,"seed":1}').hexdigest()[:20]
+    assert Configuration(seed=1, depth=2).identity() == expected
 
 
 def test_groups_hold_what_differs_in_seed_and_mutant_alone():
@@ -36,7 +44,7 @@ def test_a_groups_name_does_not_depend_on_the_order_of_its_cases():
     assert type(group)(group.configuration, group.cases[1:]).key != group.key
 
 
-def test_content_keys_change_with_patch_path_and_acts_of_one_mutant_and_with_the_device_of_all(tmp_path):
+def test_content_keys_change_with_patch_and_labels_of_one_mutant_and_with_the_device_of_all(tmp_path):
     scenario = scenario_of(tmp_path, "seed = 0", ["mine"])
     mine = mutant_in(tmp_path, "start = 0")
     before = keys(plan_of(scenario, {"mine": mine}))
@@ -44,11 +52,14 @@ def test_content_keys_change_with_patch_path_and_acts_of_one_mutant_and_with_the
         mutant_in(tmp_path, "start = 1"),
         mine.model_copy(update={"path": "both"}),
         mine.model_copy(update={"acts": "decode"}),
+        mine.model_copy(update={"equivalent": "bitwise"}),
+        mine.model_copy(update={"mutant_class": "mask"}),
+        mine.model_copy(update={"origin": "seed"}),
     ):
         after = keys(plan_of(scenario, {"mine": changed}))
         assert after["mine"] != before["mine"]
         assert {name: after[name] for name in ("clean", "control")} == {n: before[n] for n in ("clean", "control")}
-    told = mine.model_copy(update={"summary": "in other words", "first_visible": "step 2", "origin": "seed"})
+    told = mine.model_copy(update={"summary": "in other words", "first_visible": "step 2"})
     assert keys(plan_of(scenario, {"mine": told})) == before
     elsewhere = keys(plan_of(scenario, {"mine": mine}, "cuda"))
     assert all(elsewhere[name] != before[name] for name in before)

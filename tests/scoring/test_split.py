@@ -41,9 +41,12 @@ def test_class_is_short_for_mutant_class():
     assert score_by(ROWS, "class", **ASKED) == score_by(ROWS, "mutant_class", **ASKED)
 
 
-def test_columns_passed_as_properties_of_the_mutant_share_the_benign_cases():
-    scores = score_by(ROWS.assign(acts=ROWS["mutant"]), "acts", **ASKED, mutant_properties={"acts"})
-    assert {value: score.negatives for value, score in scores.items()} == {"a": 3, "b": 3}
+@pytest.mark.parametrize("column", ["equivalent", "kind", "reached", "first_changed_step"])
+def test_what_describes_the_mutant_shares_the_benign_cases(column):
+    frame = ROWS.drop(columns=column, errors="ignore").assign(**{column: ROWS["mutant"]})
+    if column == "kind":
+        frame["kind"] = ROWS["kind"]
+    assert {score.negatives for score in score_by(frame, column, **ASKED).values()} == {3}
 
 
 def test_values_are_sorted_and_cases_without_one_come_last_under_none():
