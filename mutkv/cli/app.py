@@ -3,9 +3,11 @@
 import os
 import sys
 import traceback
+from io import TextIOWrapper
 from typing import NoReturn
 
 import click
+from click.shell_completion import shell_complete
 
 from mutkv import __version__
 from mutkv.cli.completion import completion
@@ -17,6 +19,8 @@ from mutkv.cli.score import score
 from mutkv.cli.weights import weights
 from mutkv.errors import MutkvError, one_line
 from mutkv.exit_codes import ExitCode
+
+COMPLETION = "_MUTKV_COMPLETE"
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
@@ -39,11 +43,15 @@ def main() -> NoReturn:
 
 def run() -> int:
     """Return the exit code of the command in ``sys.argv``."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a |Δ| must not fail on a terminal that has no such letter
+    if instruction := os.environ.get(COMPLETION):
+        return shell_complete(cli, {}, "mutkv", COMPLETION, instruction)
     try:
-        return int(cli.main(prog_name="mutkv", standalone_mode=False) or ExitCode.OK)
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.ctx.get_help())
-        return ExitCode.OK
+        code = invoke()
+        sys.stdout.flush()
+        return code
     except click.ClickException as error:
         return fail(error.format_message().rstrip("."), ExitCode.USAGE)
     except MutkvError as error:
@@ -56,11 +64,22 @@ def run() -> int:
     except Exception as error:
         if os.environ.get("MUTKV_DEBUG"):
             traceback.print_exc()
-        text = one_line(error)
-        return fail(f"internal error: {text} (MUTKV_DEBUG=1 shows where)", ExitCode.INTERNAL)
+        return fail(f"internal error: {one_line(error)} (MUTKV_DEBUG=1 shows where)", ExitCode.INTERNAL)
+
+
+def invoke() -> int:
+    """Run the command; click's own ``main`` would take Ctrl-C and a closed pipe for its own affair."""
+    try:
+        with cli.make_context("mutkv", sys.argv[1:]) as context:
+            return int(cli.invoke(context) or ExitCode.OK)
+    except click.exceptions.Exit as end:  # --help, --version
+        return end.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx else "")
+        return ExitCode.OK
 
 
 def fail(text: str, code: ExitCode) -> ExitCode:
     """Print one line to stderr and return the code."""
-    click.echo(f"mutkv: {text}", err=True)
+    click.echo(f"mutkv: {' '.join(text.splitlines())}", err=True)
     return code

@@ -1,5 +1,6 @@
 """``mutkv grid``: plan a scenario, run it, see how far it is, show what it found."""
 
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,7 +105,7 @@ def show(results: "Results", style: str | None, by: str | None = None) -> None:
     warn_unreadable(results)
     print_frame(summary(results, by), style or "table", completeness_line(results), heading(results))
     if style is None and results.table == "mutants":
-        click.echo(f"next: mutkv score {results.folder} --detector every-step --detector one-step")
+        click.echo(f"next: mutkv score {shlex.quote(str(results.folder))} --detector every-step --detector one-step")
 
 
 def heading(results: "Results") -> dict[str, object]:

@@ -39,7 +39,7 @@ def show_command(name: str, folders: tuple[Path, ...], as_json: bool) -> None:
     if as_json:
         print_json(mutant.model_dump(mode="json", by_alias=True))
     else:
-        print_renderable(mutant_page(mutant))
+        print_renderable(mutant_page(mutant), width=None)
 
 
 @mutants.command("check")

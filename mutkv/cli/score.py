@@ -1,8 +1,9 @@
 """``mutkv score``: which bugs each detector catches, with intervals and a gate for CI."""
 
+import math
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,7 +17,17 @@ if TYPE_CHECKING:
     from mutkv.grid.results import Results
     from mutkv.scoring import Score
 
-SHARE = click.FloatRange(0, 1)
+
+class Share(click.FloatRange):
+    """A number from 0 to 1; click's own range lets nan pass, below which nothing is."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number or fail."""
+        number = float(super().convert(value, param, ctx))
+        return self.fail(f"{value} is not a number.", param, ctx) if math.isnan(number) else number
+
+
+SHARE = Share(0, 1)
 
 
 @click.command()
@@ -39,7 +50,9 @@ SHARE = click.FloatRange(0, 1)
 @click.option("--by", metavar="COLUMN", help="Split by a column of the cases: class, mutant, prompt_length, ...")
 @click.option("--fail-under", type=SHARE, help="Exit 1 if a detector's headline recall is below this.")
 @click.option("--fail-under-low", type=SHARE, help="Exit 1 if its lower bound is below this.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the bootstrap over mutants.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the bootstrap over mutants."
+)
 @output_options
 def score(
     results: Path | None,

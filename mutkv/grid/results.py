@@ -133,7 +133,8 @@ def load(path: str | Path | None = None) -> Results:
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such results folder: run 'mutkv grid run' first")
     check_version(folder)
-    return Results(folder, read_json(folder / "manifest.json"), read_json(folder / "plan.json"))
+    plan = read_json(folder / "plan.json", ["scenario", "table", "device", "groups"])
+    return Results(folder, read_json(folder / "manifest.json", ["dataset_version", "mutants"]), plan)
 
 
 def latest() -> Path:

@@ -57,14 +57,17 @@ def write_json(path: Path, document: Any, indent: int | None = None) -> None:
         temporary.write_text(json.dumps(document, indent=indent) + "\n", encoding="utf-8")
 
 
-def read_json(path: Path) -> Any:
-    """Read a JSON file of a dataset; UsageError if it is not there or not JSON."""
+def read_json(path: Path, keys: Iterable[str]) -> dict[str, Any]:
+    """Read a JSON file of a dataset; UsageError if it is not there, not JSON, or lacks one of the keys."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UsageError(
-            f"{path}: no mutkv results here ({type(error).__name__}): run 'mutkv grid run' first"
-        ) from None
+        kind = type(error).__name__
+        raise UsageError(f"{path}: no mutkv results here ({kind}): run 'mutkv grid run' first") from None
+    missing = [key for key in keys if not isinstance(document, dict) or key not in document]
+    if missing:
+        raise UsageError(f"{path}: not a file of mutkv (no '{missing[0]}'): run 'mutkv grid run' again")
+    return dict(document)
 
 
 def check_version(folder: Path) -> None:
@@ -72,7 +75,7 @@ def check_version(folder: Path) -> None:
     manifest = folder / "manifest.json"
     if not manifest.exists():
         return
-    found = read_json(manifest).get("dataset_version")
+    found = read_json(manifest, ["dataset_version"])["dataset_version"]
     if found != DATASET_VERSION:
         fix = "use another --out or the mutkv that wrote it"
         raise UsageError(f"{folder}: results of dataset version {found}, this mutkv has {DATASET_VERSION}: {fix}")

@@ -31,7 +31,7 @@ class MutatedPackage(Reach):
 
     def __init__(self, package: str, mutant_id: str, patch: Patch) -> None:
         super().__init__()
-        digest = hashlib.sha256(patch.model_dump_json().encode()).hexdigest()[:12]
+        digest = hashlib.sha256(f"{mutant_id} {patch.model_dump_json()}".encode()).hexdigest()[:12]
         self.package = package
         self.name = f"{package}__{digest}"  # without the id: a live checker can see the name of its engine's module
         self.path = locate(package, patch.file)

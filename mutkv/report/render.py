@@ -10,6 +10,7 @@ import pandas as pd
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 WIDE = 240
 
@@ -38,9 +39,9 @@ def frame_table(frame: pd.DataFrame) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name in frame.columns:
         is_number = pd.api.types.is_numeric_dtype(frame[name])
-        table.add_column(str(name), justify="right" if is_number else "left", overflow="fold")
+        table.add_column(Text(str(name)), justify="right" if is_number else "left", no_wrap=True)
     for row in frame.itertuples(index=False):
-        table.add_row(*(cell(str(name), value) for name, value in zip(frame, row, strict=True)))
+        table.add_row(*(Text(cell(str(name), value)) for name, value in zip(frame, row, strict=True)))
     return table
 
 
@@ -59,11 +60,13 @@ def print_frame(
         print_renderable(frame_table(frame))
 
 
-def print_renderable(renderable: Any) -> None:
-    """Print a rich object to stdout, as wide as it needs to be where stdout is no terminal, without trailing blanks."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDE)
+def print_renderable(renderable: Any, width: int | None = WIDE) -> None:
+    """Print a rich object to stdout without trailing blanks.
+
+    A table is as wide as it needs to be, whatever the terminal: a broken line is better than a broken word. Text
+    takes the terminal's width (``width`` None).
+    """
+    console = Console(highlight=False, width=width)
     with console.capture() as captured:
         console.print(renderable)
     print_text("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")

@@ -28,7 +28,7 @@ def summary(results: Results, by: str | None = None) -> pd.DataFrame:
     for value, cases in results.cases.groupby(column, sort=False, dropna=False):
         tables.append(mutants_table(results, cases["case_id"]))
         tables[-1].insert(0, by, value)
-    return pd.concat(tables)
+    return pd.concat(tables) if tables else mutants_table(results)
 
 
 def mutants_table(results: Results, case_ids: "pd.Series[str] | None" = None) -> pd.DataFrame:

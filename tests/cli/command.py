@@ -53,10 +53,10 @@ class Done(NamedTuple):
     @property
     def line(self):
         """Stderr as the one line of an error, without its prefix."""
-        [line] = self.err.splitlines()
-        assert line.startswith("mutkv: ")
-        assert self.err == f"{line}\n"
-        return line.removeprefix("mutkv: ")
+        assert self.err.count("\n") == 1
+        assert self.err.endswith("\n")
+        assert self.err.startswith("mutkv: ")
+        return self.err.strip().removeprefix("mutkv: ")
 
 
 def words(line):

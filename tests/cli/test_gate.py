@@ -73,7 +73,6 @@ def test_the_next_command_is_named_below_the_table_alone(here, mutkv):
         assert "next:" not in mutkv(f"grid show {style}").out
 
 
-@pytest.mark.xfail(strict=True, reason="the folder is printed as it is, without a shell's quotes")
 def test_the_next_command_is_exact_for_a_folder_with_a_blank_in_its_name(here, mutkv):
     done = mutkv(["grid", "run", "tiny.toml", "--out", "my results"])
     following = done.out.splitlines()[-1].removeprefix("next: mutkv ")

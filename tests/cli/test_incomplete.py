@@ -62,7 +62,6 @@ def test_results_of_which_nothing_is_recorded_can_be_read(line, here, mutkv):
     assert "internal" not in done.err
 
 
-@pytest.mark.xfail(strict=True, reason="pd.concat of no tables raises ValueError, which leaves by 70")
 def test_a_table_split_by_a_column_can_be_read_where_nothing_is_recorded(here, mutkv):
     shutil.rmtree("results/tiny/cases")
     assert mutkv("grid show --by depth").code == 3
