@@ -33,7 +33,11 @@ class Trace:
 
 @runtime_checkable
 class Session(Protocol):
-    """The cached path: one batch of requests that grow together."""
+    """The cached path: one batch of requests that grow together.
+
+    A session may also have ``last``, the ``Trace`` of its last ``extend`` (or None). Where it is missing, attention
+    outputs and hidden states of the cached path are not recorded.
+    """
 
     @property
     def length(self) -> int:
