@@ -1,5 +1,6 @@
 """The ``mutkv`` command, and the one place where errors become a line and an exit code."""
 
+import errno
 import os
 import sys
 import traceback
@@ -43,6 +44,8 @@ def main() -> NoReturn:
 
 def run() -> int:
     """Return the exit code of the command in ``sys.argv``."""
+    if sys.stdout is None:  # closed by the shell
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the whole run
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a |Δ| must not fail on a terminal that has no such letter
@@ -58,13 +61,24 @@ def run() -> int:
         return fail(str(error), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return fail("interrupted", ExitCode.INTERRUPTED)
+    except SystemExit as error:
+        return fail(f"internal error: some code called sys.exit({error.code})", ExitCode.INTERNAL)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing to complain about
         return ExitCode.OK
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            return fail("the output could not be written: no space left", ExitCode.INCOMPLETE)
+        return internal(error)
     except Exception as error:
-        if os.environ.get("MUTKV_DEBUG"):
-            traceback.print_exc()
-        return fail(f"internal error: {one_line(error)} (MUTKV_DEBUG=1 shows where)", ExitCode.INTERNAL)
+        return internal(error)
+
+
+def internal(error: Exception) -> ExitCode:
+    """Report a fault of mutkv itself."""
+    if os.environ.get("MUTKV_DEBUG"):
+        traceback.print_exc()
+    return fail(f"internal error: {one_line(error)} (MUTKV_DEBUG=1 shows where)", ExitCode.INTERNAL)
 
 
 def invoke() -> int:

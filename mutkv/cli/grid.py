@@ -40,16 +40,18 @@ def run_command(
     Cases that are recorded already are not computed again. Ctrl-C keeps what is finished.
     """
     from mutkv.grid.baseline import check_baseline
+    from mutkv.grid.files import locked
     from mutkv.grid.grid import prepare
     from mutkv.grid.results import RESULTS_FOLDER, load
 
     plan = plan_of(scenario, device, folders)
     folder = out or RESULTS_FOLDER / plan.scenario.name
-    run = prepare(plan, folder, jobs)
-    try:
-        execute(run, jobs)
-    except KeyboardInterrupt:
-        return report_interrupt(load(folder))
+    with locked(folder):
+        run = prepare(plan, folder, jobs)
+        try:
+            execute(run, jobs)
+        except KeyboardInterrupt:
+            return report_interrupt(load(folder))
     results = load(folder)
     show(results, style)
     check_baseline(results)

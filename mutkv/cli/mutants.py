@@ -1,5 +1,7 @@
 """``mutkv mutants``: the corpus, one mutant, and the check that all of it is as its files say."""
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import click
@@ -55,7 +57,8 @@ def check_command(names: tuple[str, ...], folders: tuple[Path, ...]) -> int:
     chosen = [find(known, name) for name in names] if names else list(known.values())
     failures = 0
     for mutant in chosen:
-        problems = check_mutant(mutant, flagging)
+        with redirect_stdout(sys.stderr):  # what a mutant prints is no result
+            problems = check_mutant(mutant, flagging)
         failures += bool(problems)
         click.echo(f"{mutant.id}: {'; '.join(problems) if problems else 'ok'}")
     click.echo(f"{len(chosen) - failures} of {len(chosen)} mutants are as their files say")

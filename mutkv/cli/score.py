@@ -1,6 +1,8 @@
 """``mutkv score``: which bugs each detector catches, with intervals and a gate for CI."""
 
 import math
+import sys
+from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,7 +103,8 @@ def judge_all(results: "Results", detectors: "Sequence[Detector]") -> "Verdicts"
             seen, more = done, done - seen
             advance({"judged": more})
 
-        verdicts = judge(results, detectors, on_progress=step)
+        with redirect_stdout(sys.stderr):  # what a detector prints is no result
+            verdicts = judge(results, detectors, on_progress=step)
     for warning in verdicts.warnings:
         click.echo(f"mutkv: warning: {warning}", err=True)
     return verdicts

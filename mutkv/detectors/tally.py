@@ -66,8 +66,15 @@ class Tally:
         if self.detector.cost is None:
             return math.nan
         try:
-            return float(self.detector.cost(group))
+            return finite(float(self.detector.cost(group)))
         except Exception as error:
             text = one_line(error)
             self._cost_error = [f"the cost of detector '{self.detector.name}' is unknown: its function raised {text}"]
             return math.nan
+
+
+def finite(cost: float) -> float:
+    """Return a number of tokens, or raise ValueError for what is none."""
+    if not 0 <= cost < math.inf:
+        raise ValueError(f"{cost} is no number of tokens")
+    return cost

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from mutkv.detectors.detector import Detector
-from mutkv.errors import Unsupported, one_line
+from mutkv.errors import IncompleteError, Unsupported, one_line
 from mutkv.grid.limits import time_limit
 
 FloatArray = npt.NDArray[np.float64]
@@ -49,7 +49,7 @@ def judge_one(detector: Detector, case: Any) -> Verdict:
             scores, flags = columns(returned, 1, detector.threshold)
             return Verdict(float(scores[0]), bool(flags[0]))
         return interpret(returned, detector.threshold)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, IncompleteError):  # the second is about the dataset, not about the detector
         raise
     except BaseException as error:  # also SystemExit and pytest.fail: a user's code may use either to say no
         return failed(error)
@@ -59,7 +59,7 @@ def judge_batch(detector: Detector, cases: Any, count: int) -> tuple[FloatArray,
     """Call a detector on C cases; return scores and flags ``[C]``, or None where any of them is missing."""
     try:
         return columns(detector.function(cases), count, detector.threshold)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, IncompleteError):  # the second is about the dataset, not about the detector
         raise
     except BaseException:
         return None
@@ -73,7 +73,7 @@ def judge_live(detector: Detector, engine: Any, tokens: Callable[[], int]) -> Ve
         verdict = interpret(0.0 if returned is None else returned, detector.threshold)
     except AssertionError:
         verdict = Verdict(1.0, True)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, IncompleteError):  # the second is about the dataset, not about the detector
         raise
     except BaseException as error:
         verdict = failed(error)
@@ -109,7 +109,14 @@ def interpret(returned: Any, threshold: float) -> Verdict:
     number = scalar(score)
     if not number >= 0:
         raise MalformedError(f"returned {number:g}: a score is a number >= 0")
-    return Verdict(number, number > threshold if flag is None else bool(scalar(flag)))
+    return Verdict(number, number > threshold if flag is None else truth(scalar(flag)))
+
+
+def truth(flag: float) -> bool:
+    """Return a flag given as a number."""
+    if flag not in (0, 1):
+        raise MalformedError(f"returned the flag {flag:g}: a flag is true or false")
+    return bool(flag)
 
 
 def scalar(value: Any) -> float:
@@ -133,12 +140,21 @@ def columns(returned: Any, count: int, threshold: float) -> tuple[FloatArray, Bo
     wrong = numbers[~(numbers >= 0)]
     if len(wrong):
         raise MalformedError(f"returned {wrong[0]:g}: a score is a number >= 0")
-    return numbers, numbers > threshold if flags is None else np.asarray(array_of(flags, count), np.bool_)
+    if flags is None:
+        return numbers, numbers > threshold
+    return numbers, np.array([truth(float(flag)) for flag in array_of(flags, count)], np.bool_)
+
+
+def is_real(values: Any) -> bool:
+    """Whether this is a tensor of numbers that a float64 holds."""
+    return isinstance(values, Tensor) and not values.is_complex()
 
 
 def array_of(values: Any, count: int) -> npt.NDArray[Any]:
     """Return C values as an array."""
-    array = values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+    array = values.detach().cpu().double().numpy() if is_real(values) else np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise MalformedError(f"returned values of type {array.dtype}: a score is one number >= 0")
     if array.shape != (count,):
         raise MalformedError(f"returned shape {list(array.shape)}: a batched detector returns [{count}] here")
     return array

@@ -5,9 +5,15 @@ from mutkv.grid.results import Results
 
 
 def check_baseline(results: Results) -> None:
-    """Raise BaselineError if a clean case under exact arithmetic deviates at all."""
+    """Raise BaselineError if a clean case has no finite result, or deviates at all under exact arithmetic."""
     cases = results.cases
-    exact = cases.loc[cases["kind"] == "clean", ["case_id", "configuration_id"]]
+    clean = cases[cases["mutant"] == "clean"]
+    failed = clean[clean["outcome"] != "ok"]
+    if len(failed):
+        row = failed.iloc[0]
+        what = f"the clean engine is {row['outcome']} in {len(failed)} of {len(clean)} clean cases"
+        raise BaselineError(f"{what}, first configuration {row['configuration_id']}: nothing can be compared with it")
+    exact = clean.loc[clean["kind"] == "clean", ["case_id", "configuration_id"]]
     worst = results.observations.merge(exact, on="case_id").nlargest(1, "max_abs")
     if len(worst) and worst["max_abs"].iloc[0] > 0:
         row = worst.iloc[0]

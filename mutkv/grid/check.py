@@ -15,6 +15,7 @@ from torch import Tensor
 from mutkv.configuration import Configuration
 from mutkv.errors import MutkvError, one_line
 from mutkv.grid.grid import executor_for, prepare
+from mutkv.grid.limits import CaseTimeout, time_limit
 from mutkv.grid.plan import REFERENCE, applies, make_plan
 from mutkv.grid.records import floors
 from mutkv.grid.results import Results, load
@@ -27,6 +28,7 @@ from mutkv.workloads import Recording
 Judge = Callable[[Results, Sequence[str]], list[str]]
 """Given results and names of detectors, return those that flag a case of a mutant (and raise on unknown names)."""
 
+CHECK_SECONDS = 60.0
 LATER = 3
 """``first_visible = "later"`` stands for this step or any after it."""
 
@@ -48,10 +50,13 @@ class Measured:
 def check_mutant(mutant: Mutant, judge: Judge) -> list[str]:
     """Return every claim of the file that does not hold, as one line each; an empty list is a pass."""
     try:
-        return list(problems(mutant, judge))
+        with time_limit(CHECK_SECONDS):
+            return list(problems(mutant, judge))
     except MutkvError as error:
         return [str(error)]
-    except Exception as error:
+    except CaseTimeout:
+        return [f"the witness takes more than {CHECK_SECONDS:g} s"]
+    except (Exception, SystemExit) as error:
         return [f"the witness raises {one_line(error)[:200]}"]
 
 

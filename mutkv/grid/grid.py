@@ -3,29 +3,24 @@
 What is recorded is never computed again; the caller sees every finished group and may stop at any time.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
 import pandas as pd
 
+from mutkv.errors import UsageError
 from mutkv.grid.executors import Executor, InProcess, Processes
+from mutkv.grid.files import check_version, read_json, replacing, write_json
 from mutkv.grid.manifest import make_manifest
 from mutkv.grid.plan import Group, Plan
 from mutkv.grid.records import records
 from mutkv.grid.run import Outcome, run_group
-from mutkv.grid.store import (
-    check_version,
-    recorded_keys,
-    remove_part,
-    replacing,
-    set_aside,
-    write_json,
-    write_part,
-)
+from mutkv.grid.store import recorded_keys, remove_part, set_aside, write_part
 from mutkv.mutation.mutant import Mutant
 
 TIMINGS = "timings.parquet"
@@ -88,9 +83,17 @@ def prepare(plan: Plan, folder: Path, jobs: int) -> Run:
     set_aside(folder, unreadable)
     run = Run(plan, folder, plan.pending(done))
     write_json(folder / "plan.json", plan.document())
-    if run.pending or not (folder / "manifest.json").exists():  # else it goes on saying what made the rows
+    if run.pending or not has_manifest(folder):  # else it goes on saying what made the rows
         write_json(folder / "manifest.json", make_manifest(plan, jobs), indent=1)
     return run
+
+
+def has_manifest(folder: Path) -> bool:
+    """Whether a folder has a manifest that can be read."""
+    try:
+        return bool(read_json(folder / "manifest.json", ["dataset_version", "mutants"]))
+    except UsageError:
+        return False
 
 
 def executor_for(jobs: int) -> Executor[Task, Finished]:
@@ -103,8 +106,8 @@ def executor_for(jobs: int) -> Executor[Task, Finished]:
 def run_task(task: Task) -> Finished:
     """Run one group and record it."""
     start = perf_counter()
-    outcomes = run_group(task.group, task.mutants, task.device)
-    return record(task, outcomes, start)
+    with redirect_stdout(sys.stderr):  # what a mutant prints is no result
+        return record(task, run_group(task.group, task.mutants, task.device), start)
 
 
 def record(task: Task, outcomes: Iterator[Outcome], start: float) -> Finished:

@@ -7,9 +7,11 @@ from functools import cached_property
 from typing import Any
 
 from mutkv.configuration import Configuration, short_hash
+from mutkv.errors import UsageError
 from mutkv.grid.scenario import Scenario
 from mutkv.grid.source import engine_digest
 from mutkv.mutation.mutant import Mutant
+from mutkv.mutation.patch import diff
 from mutkv.mutation.registry import find
 
 BENIGN = ("clean", "control")
@@ -99,12 +101,17 @@ def make_plan(scenario: Scenario, mutants: Mapping[str, Mutant], device: str) ->
     by_group: dict[Configuration, list[Configuration]] = defaultdict(list)
     for configuration in scenario.configurations():
         by_group[configuration.group].append(configuration)
+    for mutant in mutants.values():
+        diff(mutant, REFERENCE)  # a line that does not fit is the user's to mend, before anything is written
     key_of = content_keys(mutants, device)
     groups = []
     for group, configurations in by_group.items():
         names = [*scenario.benign, *(name for name, mutant in mutants.items() if applies(mutant, group))]
         groups.append(Group(group, tuple(make_cases(configurations, names, key_of))))
-    return Plan(scenario, device, dict(mutants), tuple(groups))
+    plan = Plan(scenario, device, dict(mutants), tuple(groups))
+    if not plan.cases:
+        raise UsageError(f"{scenario.source_path}: no case to run: name mutants that apply, or benign = ['clean']")
+    return plan
 
 
 def make_cases(

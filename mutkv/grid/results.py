@@ -14,15 +14,8 @@ import pyarrow as pa
 from mutkv.errors import IncompleteError, UsageError
 from mutkv.grid.columns import CASES, observations_schema
 from mutkv.grid.completeness import Completeness
-from mutkv.grid.store import (
-    CASES_FOLDER,
-    OBSERVATIONS_FOLDER,
-    check_version,
-    is_complete,
-    part_names,
-    read_json,
-    read_part,
-)
+from mutkv.grid.files import check_version, read_json
+from mutkv.grid.store import OBSERVATIONS_FOLDER, part_names, read_cases, read_part
 
 RESULTS_FOLDER = Path("results")
 
@@ -55,8 +48,8 @@ class Results:
     def _parts(self) -> tuple[dict[str, pa.Table], list[str]]:
         parts, unreadable = {}, []
         for name in part_names(self.folder):
-            cases = read_part(self.folder, CASES_FOLDER, name)
-            if cases is None or not is_complete(self.folder / OBSERVATIONS_FOLDER / f"{name}.parquet"):
+            cases = read_cases(self.folder, name)
+            if cases is None:
                 unreadable.append(name)
             else:
                 parts[name] = cases
@@ -76,7 +69,8 @@ class Results:
         ends = frame.groupby("part")["observations"].cumsum()
         frame["first"] = ends - frame["observations"]
         place = frame["content_key"].map(self.planned_keys)
-        return frame[place.notna()].iloc[place.dropna().argsort()].reset_index(drop=True)
+        planned = frame[place.notna()].iloc[place.dropna().argsort(kind="stable")]
+        return planned.drop_duplicates("content_key").reset_index(drop=True)  # two runs at once may both have recorded
 
     @property
     def completeness(self) -> Completeness:
@@ -88,12 +82,16 @@ class Results:
 
     @cached_property
     def observations(self) -> pd.DataFrame:
-        """One row per observation of the cases, without the logits."""
-        names = [name for name in observations_schema(1).names if not name.startswith("logits")]
-        tables = [self._read(part, names) for part in self._parts[0]]
-        table = pa.concat_tables(tables) if tables else observations_schema(1).empty_table()
-        frame: pd.DataFrame = table.to_pandas()
-        return frame[frame["case_id"].isin(self.cases["case_id"])].reset_index(drop=True)
+        """One row per observation of the cases, without the logits, in the cases' order."""
+        schema = pa.schema([field for field in observations_schema(1) if not field.name.startswith("logits")])
+        cases = self.cases
+        tables = {part: self._read(str(part), schema.names) for part in cases["part"].unique()}
+        start = dict(zip(tables, np.cumsum([0, *map(len, tables.values())]), strict=False))
+        count = cases["observations"].to_numpy(np.int64)
+        first = cases["first"].to_numpy(np.int64) + cases["part"].map(start).to_numpy(np.int64)
+        rows = np.repeat(first - count.cumsum() + count, count) + np.arange(count.sum())
+        frame: pd.DataFrame = pa.concat_tables([schema.empty_table(), *tables.values()]).to_pandas()
+        return frame.iloc[rows].reset_index(drop=True)
 
     def columns(self, part: str, names: list[str]) -> dict[str, npt.NDArray[Any]]:
         """Return columns of one part's observations as arrays; logits are float64 ``[rows, vocab]``, read-only."""

@@ -14,12 +14,13 @@ import torch
 from torch import Tensor
 
 from mutkv.configuration import Configuration, ModelConfig
-from mutkv.errors import one_line
+from mutkv.errors import BaselineError, one_line
 from mutkv.grid.limits import CaseTimeout, time_limit
 from mutkv.grid.plan import REFERENCE, Case, Group
 from mutkv.kernels.ties import lowest_argmax
 from mutkv.mutation.copy import MutatedPackage, load_copy
 from mutkv.mutation.mutant import Mutant
+from mutkv.mutation.registry import is_shipped
 from mutkv.protocol import Engine, Trace
 from mutkv.reference import Engine as ReferenceEngine
 from mutkv.weights import load_weights
@@ -33,6 +34,8 @@ LEAST_SECONDS, PATIENCE = 20.0, 50
 class Baseline:
     """The clean engine's run of some seeds, shared by all their mutants."""
 
+    configuration: Configuration
+    seeds: tuple[int, ...]
     workload: Workload
     weights: dict[str, Tensor]
     engine: Engine
@@ -97,7 +100,9 @@ def run_clean(configuration: Configuration, seeds: Sequence[int], device: str) -
     best = recording.logits.topk(2, dim=-1).values
     choice = (lowest_argmax(recording.logits), best[..., 0] - best[..., 1])
     full = workload.observed(trace.logits)
-    return Baseline(workload, weights, engine, recording, trace, full, *choice, perf_counter() - start)
+    return Baseline(
+        configuration, tuple(seeds), workload, weights, engine, recording, trace, full, *choice, perf_counter() - start
+    )
 
 
 def run_cases(cases: tuple[Case, ...], mutant: Mutant | None, baseline: Baseline) -> Iterator[Outcome]:
@@ -115,6 +120,23 @@ def run_cases(cases: tuple[Case, ...], mutant: Mutant | None, baseline: Baseline
             yield outcome
         else:
             yield from (run_alone(case, mutant, baseline) for case in cases)
+        check_clean(baseline, mutant)
+
+
+def check_clean(baseline: Baseline, mutant: Mutant) -> None:
+    """Raise BaselineError if a mutant left something behind that changes the clean engine, such as a patched kernel.
+
+    A mutant of the shipped corpus is known not to. Without this, all later cases would be recorded wrong, and both
+    paths alike, so that no comparison of them could tell.
+    """
+    if is_shipped(mutant):
+        return
+    case = replace(baseline.configuration, seed=baseline.seeds[0])
+    again = run_clean(case, baseline.seeds[:1], baseline.engine.config.device)
+    same = torch.equal(again.recording.logits[0], baseline.recording.logits[0])
+    if not (same and torch.equal(again.full[0], baseline.full[0])):
+        fix = "nothing of its group is recorded: mend its line"
+        raise BaselineError(f"{mutant.source_path}: mutant '{mutant.id}' changes the clean engine, too; {fix}")
 
 
 def run_alone(case: Case, mutant: Mutant, baseline: Baseline) -> Outcome:
@@ -133,17 +155,20 @@ def run_control(baseline: Baseline) -> Tensor:
 
 def attempt(cases: tuple[Case, ...], mutant: Mutant, baseline: Baseline) -> Outcome:
     """Run one mutant; whatever it raises becomes the outcome ``crashed``, too long a run ``timeout``."""
-    package = load_copy(REFERENCE, mutant)
-    package.reset_reached()
     limit = LEAST_SECONDS + PATIENCE * baseline.seconds
+    package: MutatedPackage | None = None
     try:
         with time_limit(limit):
+            package = load_copy(REFERENCE, mutant)
+            package.reset_reached()
             recording, full = run_mutant(mutant, package, baseline)
-    except CaseTimeout:
-        return Outcome(cases, baseline, mutant, "timeout", f"over {limit:.1f} s", reached=package.reached)
-    except Exception as error:
-        text = one_line(error)[:200]
-        return Outcome(cases, baseline, mutant, "crashed", text, reached=package.reached)
+    except BaselineError:
+        raise
+    except (Exception, SystemExit, CaseTimeout) as error:
+        late = isinstance(error, CaseTimeout)
+        text = f"over {limit:.1f} s" if late else one_line(error)[:200]
+        status, reached = "timeout" if late else "crashed", package is not None and package.reached
+        return Outcome(cases, baseline, mutant, status, text, reached=reached)
     return Outcome(cases, baseline, mutant, "ok", None, recording.logits, full, recording, package.reached)
 
 
@@ -160,5 +185,15 @@ def run_mutant(mutant: Mutant, package: MutatedPackage, baseline: Baseline) -> t
     recording = workload.forced(engine, clean.tokens, clean if mutant.acts == "decode" else None)
     if recording.logits.shape != clean.logits.shape:
         raise ValueError(f"logits of shape {list(recording.logits.shape)} instead of {list(clean.logits.shape)}")
-    full = baseline.full if mutant.path == "cached" else workload.full_stepwise(engine, clean.tokens)
-    return recording, full
+    if mutant.path != "cached":
+        return recording, workload.full_stepwise(engine, clean.tokens)
+    if not is_shipped(mutant):  # a shipped one was checked with the corpus
+        check_path(mutant, workload.observed(workload.full(engine, clean.tokens).logits), baseline.full)
+    return recording, baseline.full
+
+
+def check_path(mutant: Mutant, full: Tensor, clean: Tensor) -> None:
+    """Raise BaselineError if a mutant that says it touches the cached path alone changes the full path."""
+    if full.shape != clean.shape or not torch.equal(full, clean):
+        fix = f"write path = 'both', and see 'mutkv mutants check {mutant.id}'"
+        raise BaselineError(f"{mutant.source_path}: path = 'cached', but the full path changes as well: {fix}")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, Strict
+from pydantic import BeforeValidator, Field, Strict, model_validator
 
 from mutkv.configuration import CONFIGURATION_COLUMNS, Configuration, Positions, Rotation, Weights
 from mutkv.errors import UsageError, unknown_name
@@ -26,9 +26,10 @@ def as_tuple(value: Any) -> Any:
 
 
 Axis = Annotated[tuple[T, ...], Strict(False), BeforeValidator(as_tuple), Field(min_length=1)]
-LARGEST = 2**31 - 1
-Count = Annotated[int, Field(ge=0, le=LARGEST)]
-Size = Annotated[int, Field(ge=1, le=LARGEST)]
+LARGEST_SEED, LARGEST_LENGTH, LARGEST_SIZE = 2**31 - 1, 10**6, 4096
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+Count = Annotated[int, Field(ge=0, le=LARGEST_LENGTH)]
+Size = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
 Table = Literal["mutants", "exactness", "profile", "attention"]
 
 
@@ -36,12 +37,12 @@ class Axes(StrictModel):
     """Values per configuration column; the grid is their product. A column that is left out has its default."""
 
     workload: Axis[str] = ("decode",)
-    seed: Axis[Count] = (0,)
+    seed: Axis[Seed] = (0,)
     depth: Axis[Size] = (1,)
     heads: Axis[Size] = (2,)
     kv_heads: Axis[Size] | Literal["heads"] = "heads"
     head_dim: Axis[Size] = (8,)
-    vocab: Axis[Annotated[int, Field(ge=2)]] = (32,)
+    vocab: Axis[Annotated[int, Field(ge=2, le=LARGEST_LENGTH)]] = (32,)
     prompt_length: Axis[Count] = (4,)
     steps: Axis[Count] = (12,)
     batch: Axis[Size] = (1,)
@@ -73,6 +74,14 @@ class Scenario(StrictModel):
     benign: Items[Literal["clean", "control"]] = ("clean", "control")
     axes: Axes
     variants: Items[Axes] = (Axes(),)
+
+    @model_validator(mode="after")
+    def _without_repeats(self) -> "Scenario":
+        for name in ("benign", "mutants"):
+            given = getattr(self, name)
+            if len(set(given)) < len(given):
+                raise ValueError(f"'{name}' names something twice: leave one out")
+        return self
 
     def configurations(self) -> Iterator[Configuration]:
         """Yield every point of the grid once, in the file's order; raise UsageError for one that cannot exist."""

@@ -5,80 +5,18 @@ its row is in a ``cases`` part; an ``observations`` part without its ``cases`` p
 read. Times go to a file of their own, so that the parts of one plan have the same bytes on every run.
 """
 
-import errno
-import json
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mutkv.errors import IncompleteError, UsageError
-from mutkv.grid.columns import CASES, DATASET_VERSION, observations_schema
+from mutkv.grid.columns import CASES, observations_schema
+from mutkv.grid.files import replacing, write_errors
 from mutkv.grid.records import Records
 
 CASES_FOLDER, OBSERVATIONS_FOLDER = "cases", "observations"
-
-
-@contextmanager
-def write_errors(path: Path) -> Iterator[None]:
-    """Turn a failed write into one line: a full disk loses nothing recorded, other failures are the user's to mend."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise IncompleteError(
-                f"{path}: the disk is full; what was recorded is kept: free space, run again"
-            ) from None
-        raise UsageError(f"{path}: cannot be written ({error.strerror or error}): choose another --out") from None
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary name beside ``path`` and rename it at the end, so that a reader never sees half a file."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with write_errors(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            yield temporary
-            temporary.replace(path)
-    finally:
-        with suppress(OSError):  # no folder, nothing to clean up
-            temporary.unlink(missing_ok=True)
-
-
-def write_json(path: Path, document: Any, indent: int | None = None) -> None:
-    """Write a JSON file in one step."""
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(document, indent=indent) + "\n", encoding="utf-8")
-
-
-def read_json(path: Path, keys: Iterable[str]) -> dict[str, Any]:
-    """Read a JSON file of a dataset; UsageError if it is not there, not JSON, or lacks one of the keys."""
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        kind = type(error).__name__
-        raise UsageError(f"{path}: no mutkv results here ({kind}): run 'mutkv grid run' first") from None
-    missing = [key for key in keys if not isinstance(document, dict) or key not in document]
-    if missing:
-        raise UsageError(f"{path}: not a file of mutkv (no '{missing[0]}'): run 'mutkv grid run' again")
-    return dict(document)
-
-
-def check_version(folder: Path) -> None:
-    """Refuse a folder whose results another dataset version wrote."""
-    manifest = folder / "manifest.json"
-    if not manifest.exists():
-        return
-    found = read_json(manifest, ["dataset_version"])["dataset_version"]
-    if found != DATASET_VERSION:
-        fix = "use another --out or the mutkv that wrote it"
-        raise UsageError(f"{folder}: results of dataset version {found}, this mutkv has {DATASET_VERSION}: {fix}")
 
 
 def write_part(folder: Path, name: str, scenario: str, records: Sequence[Records], vocab: int) -> None:
@@ -93,7 +31,9 @@ def write_table(path: Path, table: pa.Table) -> None:
     """Write a Parquet file in one step. Logits are noise to a compressor; text columns are what a dictionary is for."""
     text = [field.name for field in table.schema if field.type == pa.string()]
     with replacing(path) as temporary:
-        pq.write_table(table, temporary, compression="none", use_dictionary=text, write_statistics=False)
+        pq.write_table(
+            table, temporary, compression="none", use_dictionary=text, write_statistics=False, write_page_checksum=True
+        )
 
 
 def cases_table(records: Sequence[Records], scenario: str) -> pa.Table:
@@ -139,31 +79,42 @@ def read_part(folder: Path, kind: str, name: str, columns: Sequence[str] | None 
     """Return one file of a part, or None if it cannot be read."""
     path = folder / kind / f"{name}.parquet"
     try:
-        return pq.read_table(path, columns=columns, partitioning=None, memory_map=True)
+        options = {"partitioning": None, "memory_map": True, "page_checksum_verification": True}
+        return pq.read_table(path, columns=columns, **options) if path.is_file() else None
     except (OSError, pa.ArrowException):
         return None
 
 
 def recorded_keys(folder: Path) -> tuple[set[str], list[str]]:
-    """Return the content keys of all recorded cases, and the names of parts that cannot be read."""
+    """Return the content keys of all recorded cases, and the names of parts that are damaged; reads everything."""
     keys: set[str] = set()
-    unreadable = []
+    damaged = []
     for name in part_names(folder):
-        cases = read_part(folder, CASES_FOLDER, name, ["content_key"])
-        if cases is None or not is_complete(folder / OBSERVATIONS_FOLDER / f"{name}.parquet"):
-            unreadable.append(name)
+        cases = read_cases(folder, name)
+        observations = read_part(folder, OBSERVATIONS_FOLDER, name)
+        if cases is None or observations is None or not belongs(observations, cases):
+            damaged.append(name)
         else:
             keys.update(cases["content_key"].to_pylist())
-    return keys, unreadable
+    return keys, damaged
 
 
-def is_complete(path: Path) -> bool:
-    """Whether a Parquet file is there down to its footer."""
+def read_cases(folder: Path, name: str) -> pa.Table | None:
+    """Return a part's cases, or None if they are damaged or their observations are not all there."""
+    cases = read_part(folder, CASES_FOLDER, name)
+    if cases is None or cases.schema != CASES:
+        return None
     try:
-        pq.read_metadata(path)
+        rows = pq.read_metadata(folder / OBSERVATIONS_FOLDER / f"{name}.parquet").num_rows
     except (OSError, pa.ArrowException):
-        return False
-    return True
+        return None
+    return cases if rows == sum(cases["observations"].to_pylist()) else None
+
+
+def belongs(observations: pa.Table, cases: pa.Table) -> bool:
+    """Whether the observations are those of the cases, in their order."""
+    expected = np.repeat(cases["case_id"].to_pylist(), cases["observations"].to_pylist())
+    return "case_id" in observations.column_names and observations["case_id"].to_pylist() == expected.tolist()
 
 
 def set_aside(folder: Path, names: Iterable[str]) -> None:

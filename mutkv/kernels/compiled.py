@@ -14,7 +14,13 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
-compiled = numba.njit(cache=True, error_model="numpy", nogil=True)
+
+def compiled(function: Any) -> Any:
+    """Compile at the first call; keep the code on disk where there is a folder for it."""
+    try:
+        return numba.njit(cache=True, error_model="numpy", nogil=True)(function)
+    except RuntimeError:  # neither the package nor the home folder can be written
+        return numba.njit(error_model="numpy", nogil=True)(function)
 
 
 @compiled

@@ -35,6 +35,11 @@ def find(mutants: Mapping[str, Mutant], name: str) -> Mutant:
     return mutants[name]
 
 
+def is_shipped(mutant: Mutant) -> bool:
+    """Whether a mutant is one of the corpus that comes with mutkv."""
+    return mutant.source_path.is_relative_to(shipped("mutants"))
+
+
 def load_shipped(folder: Path) -> list[Mutant]:
     """Return the mutants of a corpus laid out as ``<class>/<id>.toml``, each in its place."""
     mutants = [read_toml(path, Mutant) for path in sorted(folder.rglob("*.toml"))]

@@ -47,6 +47,8 @@ def interval(value: Interval) -> str:
     """Return a figure with its 95 % interval below."""
     if value.value is None:
         return "n/a"
+    if value.low is None or value.high is None:
+        return f"{value.value:.3f}"
     return f"{value.value:.3f}\n[{value.low:.2f}, {value.high:.2f}]"
 
 

@@ -52,10 +52,11 @@ def mutants_table(results: Results, case_ids: "pd.Series[str] | None" = None) ->
 
 def exactness_table(results: Results) -> pd.DataFrame:
     """One row per format and order: how far the clean cached path is from the full path."""
-    observations = observations_of(results)
+    observations = observations_of(results).query("mutant == 'clean'")
     observations["same"] = observations["argmax_cached"] == observations["argmax_full"]
     groups = observations.groupby(FORMAT, sort=False)
-    cases = results.cases.groupby(FORMAT, sort=False)
+    clean = results.cases.query("mutant == 'clean' and outcome == 'ok'")
+    cases = clean.groupby(FORMAT, sort=False)
     table = pd.DataFrame(
         {
             "runs": cases.size(),
@@ -86,8 +87,9 @@ def profile_table(results: Results) -> pd.DataFrame:
     keys = ["sharpness", "prompt_length"]
     cases = results.cases
     worst = observations_of(results).groupby([*keys, "mutant"])["max_abs"].max().unstack("mutant")
-    flips = cases.groupby([*keys, "mutant"])["output_changed"].sum().astype(int).unstack("mutant")
-    seeds = cases.groupby(keys)["seed"].nunique()
+    ok = cases[cases["outcome"] == "ok"].astype({"output_changed": bool})
+    flips = ok.groupby([*keys, "mutant"])["output_changed"].sum().astype("Int64").unstack("mutant")
+    seeds = ok.groupby(keys)["seed"].nunique()
     table = pd.DataFrame({"seeds": seeds})
     for mutant in in_plan_order(results, worst.T):
         if mutant != "clean":

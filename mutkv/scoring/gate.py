@@ -36,6 +36,8 @@ def gate(
         return ExitCode.INCOMPLETE
     if not _measured(gated, named) or (limits and not all(_decidable(detector, score) for detector in gated)):
         return ExitCode.INCOMPLETE
+    if fail_under_low is not None and any(detector.recall.low is None for detector in gated):
+        return ExitCode.INCOMPLETE
     below = any(_below(detector.recall.value, fail_under) for detector in gated)
     below_low = any(_below(detector.recall.low, fail_under_low) for detector in gated)
     return ExitCode.BELOW_THRESHOLD if below or below_low else ExitCode.OK

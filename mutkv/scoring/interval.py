@@ -22,7 +22,7 @@ PERCENTILES = (2.5, 97.5)
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A figure and its 95% interval; all three are None where the figure is undefined."""
+    """A figure and its 95% interval; None where undefined. A figure of a single mutant has no interval."""
 
     value: float | None = None
     low: float | None = None
@@ -48,6 +48,8 @@ def bootstrap(statistic: Statistic, mutants: int, seed: int) -> Interval:
     value = statistic(np.ones((1, mutants)))[0] if mutants else np.nan
     if np.isnan(value):
         return Interval()
+    if mutants == 1:
+        return Interval(float(value))  # one mutant says nothing of others: an interval of no width would claim it does
     low, high = np.nanpercentile(statistic(_draws(mutants, seed)), PERCENTILES)
     return Interval(float(value), float(low), float(high))
 

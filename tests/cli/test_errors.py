@@ -31,7 +31,7 @@ WRONG = {
     "grid run tiny.toml --device tpu": "--device",
     "grid run tiny.toml --mutants nowhere": "nowhere",
     "grid run tiny.toml --mutants empty": "empty: no mutant files",
-    "grid run tiny.toml --out tiny.toml/out": "tiny.toml/out/plan.json: cannot be written",
+    "grid run tiny.toml --out tiny.toml/out": "tiny.toml/out: cannot be written",
     "grid run wrong.toml": "wrong.toml: unknown key 'axs': did you mean axes",
     "grid run tiny.toml --mutants wrong": "wrong/halfpos.toml: unknown key 'orgin': did you mean origin",
     "weights train --family ropes": "unknown family 'ropes': did you mean rope",

@@ -34,6 +34,8 @@ def spoilt(tmp_path):
         folder = tmp_path / "mutants"
         folder.mkdir()
         mutant = mutant_of(folder, "spoilt", *place, becomes)
+        if place is FINAL:
+            mutant = mutant.model_copy(update={"path": "both"})
         scenario = scenario_of(tmp_path, AXES, ["spoilt", "stale"])
         stale = plan_of(scenario_of(tmp_path, AXES, ["stale"]))
         plan = plan_of(scenario, {"spoilt": mutant, **stale.mutants})

@@ -99,7 +99,8 @@ def test_auc_source_holds_harmless_cases_against_a_detector_and_auc_does_not():
 
 def test_harmless_cases_of_a_mutant_without_positives_stay_in_every_draw_of_auc_source():
     score = score_verdicts(
-        verdicts_of(faulty("a", score=1.0), faulty("b", changed=False, score=2.0), benign()), **ASKED
+        verdicts_of(faulty("a", score=1.0), faulty("c", score=1.0), faulty("b", changed=False, score=2.0), benign()),
+        **ASKED,
     )
     interval = score.detectors[0].auc_source
     assert (interval.value, interval.low, interval.high) == (0.5, 0.5, 0.5)

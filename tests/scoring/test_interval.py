@@ -73,3 +73,7 @@ def test_no_false_alarm_in_thirty_cases_is_compatible_with_a_rate_of_a_tenth():
 @pytest.mark.parametrize("method", ["wilson", "exact"])
 def test_share_of_no_cases_is_undefined(method):
     assert proportion(0, 0, method) == Interval(None, None, None)
+
+
+def test_a_figure_of_a_single_mutant_has_no_interval():
+    assert bootstrap(lambda counts: counts.mean(axis=1), 1, seed=0) == Interval(1.0, None, None)

@@ -24,7 +24,7 @@ def test_json_has_exactly_the_documented_shape():
         "seed": 7,
         "detectors": [],
     }
-    sure = {"value": 1.0, "low": 1.0, "high": 1.0}
+    sure = {"value": 1.0, "low": None, "high": None}  # one scorable mutant: no interval
     assert detector == {
         "name": "one-step",
         "threshold": 0.0,
