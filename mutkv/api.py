@@ -20,7 +20,7 @@ __all__ = ["inject", "load", "score"]
 
 def score(
     results: Results | str | Path | None = None,
-    detectors: Sequence[Detector | str] | None = None,
+    detectors: Sequence[Detector | str] | Detector | str | None = None,
     label: str = "output-changed",
     seed: int = 0,
 ) -> Score:
@@ -28,7 +28,7 @@ def score(
 
     Args:
         results: A loaded dataset or its folder; the latest one by default.
-        detectors: Detectors, their names, or ``file.py:function``; by default all shipped offline ones.
+        detectors: One or more detectors, names or ``file.py:function``; by default all shipped offline ones.
         label: What makes a faulty case positive: ``output-changed`` or ``observable``.
         seed: Seed of the bootstrap over mutants.
 
@@ -36,6 +36,8 @@ def score(
         UsageError: unknown detector or label, or no results.
     """
     opened = results if isinstance(results, Results) else load(results)
+    if isinstance(detectors, Detector | str):
+        detectors = [detectors]
     chosen = [find_detector(each) if isinstance(each, str) else each for each in detectors or default_detectors()]
     verdicts = judge(opened, chosen).frame
     return score_verdicts(verdicts, scenario=opened.scenario, completeness=opened.completeness, label=label, seed=seed)

@@ -104,7 +104,7 @@ def show(results: "Results", style: str | None, by: str | None = None) -> None:
     from mutkv.report.render import print_frame
     from mutkv.report.summary import summary
 
-    warn_unreadable(results)
+    warn(results)
     print_frame(summary(results, by), style or "table", completeness_line(results), heading(results))
     if style is None and results.table == "mutants":
         click.echo(f"next: mutkv score {shlex.quote(str(results.folder))} --detector every-step --detector one-step")
@@ -120,8 +120,13 @@ def completeness_line(results: "Results") -> str:
     return f"{results.scenario}: {results.completeness}"
 
 
-def warn_unreadable(results: "Results") -> None:
-    """Name parts that cannot be read, if any."""
+def warn(results: "Results") -> None:
+    """Name mutants that failed, with the first reason, and parts that cannot be read, if any."""
+    failed = results.cases[results.cases["outcome"] != "ok"]
+    for mutant, cases in failed.groupby("mutant", sort=False):
+        total, first = (results.cases["mutant"] == mutant).sum(), cases.iloc[0]
+        reason = f"first: {first['outcome']}, {first['error'] or 'logits are not finite'}"
+        click.echo(f"mutkv: warning: {mutant} failed in {len(cases)} of {total} cases, {reason}", err=True)
     for name in results.unreadable:
         fix = "its cases count as missing, 'mutkv grid run' computes them again"
         click.echo(f"mutkv: warning: {results.folder}: part {name} is truncated or damaged; {fix}", err=True)
@@ -155,7 +160,7 @@ def status_command(results: Path | None, style: str | None) -> int:
     from mutkv.report.status import status_table
 
     loaded = load(results)
-    warn_unreadable(loaded)
+    warn(loaded)
     print_frame(status_table(loaded), style or "table", completeness_line(loaded), heading(loaded))
     return ExitCode.INCOMPLETE if loaded.completeness.missing else ExitCode.OK
 

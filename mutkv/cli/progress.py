@@ -1,13 +1,17 @@
-"""Progress of long work on stderr: done, rate, time left and outcomes; silent where stderr is no terminal."""
+"""Progress of long work on stderr: done, rate, time left and outcomes; a line now and then where it is no terminal."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from time import monotonic
 from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.text import Text
+
+SILENCE = 30.0
+"""Seconds after which a log, where no bar can be shown, gets a line."""
 
 
 class Advance(Protocol):
@@ -34,10 +38,14 @@ def progress_bar(title: str, total: int) -> Iterator[Advance]:
     with Progress(*bars, outcome, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(title, total=total, outcomes="")
         seen: Counter[str] = Counter()
+        said = [monotonic()]
 
         def advance(outcomes: Mapping[str, int]) -> None:
             seen.update(outcomes)
             text = ", ".join(f"{count} {name}" for name, count in sorted(seen.items()))
+            if not console.is_terminal and monotonic() - said[0] > SILENCE:
+                said[0] = monotonic()
+                console.print(f"{title}: {sum(seen.values())} of {total}: {text}", highlight=False)
             progress.update(task, advance=sum(outcomes.values()), outcomes=text)
 
         yield advance

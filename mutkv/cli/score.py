@@ -84,17 +84,19 @@ def score(
     for line in shortfalls(total, fail_under, fail_under_low):
         click.echo(f"mutkv: {line}", err=True)
     if total.completeness.missing:
-        click.echo(f"mutkv: {total.completeness.missing} cases are missing: run 'mutkv grid run' again", err=True)
+        click.echo(
+            f"mutkv: {total.completeness.missing} cases are missing: run scenario {loaded.scenario} again", err=True
+        )
     return gate(total, fail_under, fail_under_low, [detector.name for detector in detectors])
 
 
 def judge_all(results: "Results", detectors: "Sequence[Detector]") -> "Verdicts":
     """Return the verdicts of all detectors, with progress and warnings on stderr."""
-    from mutkv.cli.grid import warn_unreadable
+    from mutkv.cli.grid import warn
     from mutkv.cli.progress import progress_bar
     from mutkv.detectors.judge import judge
 
-    warn_unreadable(results)
+    warn(results)
     with progress_bar("scoring", len(results.cases)) as advance:
         seen = 0
 

@@ -106,6 +106,8 @@ def interpret(returned: Any, threshold: float) -> Verdict:
         MalformedError: it is neither.
     """
     score, flag = returned if isinstance(returned, tuple) and len(returned) == 2 else (returned, None)
+    if isinstance(score, bool | np.bool_):
+        raise MalformedError("returned True or False: return a score, or a pair of score and flag")
     number = scalar(score)
     if not number >= 0:
         raise MalformedError(f"returned {number:g}: a score is a number >= 0")

@@ -91,7 +91,7 @@ def prepare(plan: Plan, folder: Path, jobs: int) -> Run:
 def has_manifest(folder: Path) -> bool:
     """Whether a folder has a manifest that can be read."""
     try:
-        return bool(read_json(folder / "manifest.json", ["dataset_version", "mutants"]))
+        return bool(read_json(folder / "manifest.json", ["dataset_version"]))
     except UsageError:
         return False
 

@@ -16,7 +16,6 @@ from mutkv.configuration import digest
 from mutkv.errors import UsageError
 from mutkv.grid.columns import DATASET_VERSION
 from mutkv.grid.plan import Plan
-from mutkv.grid.source import engine_digest
 
 PACKAGES = ("mutkv", "torch", "numpy", "numba", "pandas", "pyarrow", "scipy", "scikit-learn")
 
@@ -29,8 +28,6 @@ def make_manifest(plan: Plan, jobs: int) -> dict[str, Any]:
         "cases": len(plan.cases),
         "scenario_digest": digest(plan.scenario.model_dump(mode="json")),
         "mutant_set_digest": digest({name: mutant.patch_text for name, mutant in plan.mutants.items()}),
-        "mutants": {name: mutant.model_dump(mode="json", by_alias=True) for name, mutant in plan.mutants.items()},
-        "engine_digest": engine_digest(),
         "commit": commit(),
         "device": plan.device,
         "device_name": device_name(plan.device),

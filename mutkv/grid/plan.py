@@ -78,8 +78,10 @@ class Plan:
             {"configuration": group.configuration.columns(), "cases": [case_entry(case) for case in group.cases]}
             for group in self.groups
         ]
-        about = {"scenario": self.scenario.name, "table": self.scenario.table, "device": self.device}
-        return about | {"cases": len(self.cases), "groups": groups}
+        about: dict[str, Any] = {"scenario": self.scenario.name, "table": self.scenario.table, "device": self.device}
+        mutants = {name: mutant.model_dump(mode="json", by_alias=True) for name, mutant in self.mutants.items()}
+        about |= {"engine_digest": engine_digest(), "cases": len(self.cases)}
+        return about | {"mutants": mutants, "groups": groups}
 
 
 def case_entry(case: Case) -> list[Any]:

@@ -48,7 +48,7 @@ class Replay:
 
 def check_engine(results: Results) -> None:
     """Raise UsageError where the results are those of another engine than the present one."""
-    if results.manifest.get("engine_digest") != engine_digest():
+    if results.plan["engine_digest"] != engine_digest():
         fix = "run 'mutkv grid run' again, or use detectors that need text, logprobs or logits"
         raise UsageError(f"{results.folder}: recorded with another engine or torch, cases cannot be run again: {fix}")
 
@@ -72,13 +72,13 @@ def subject_of(results: Results, name: str, device: str) -> Subject:
 
 def recorded_mutant(results: Results, name: str) -> Mutant:
     """Return a mutant as it was when the results were made, whatever its file says today."""
-    recorded = results.manifest.get("mutants", {})
+    recorded = results.plan["mutants"]
     if name not in recorded:
-        raise UsageError(f"{results.folder / 'manifest.json'}: {unknown_name('mutant', name, recorded)}")
+        raise UsageError(f"{results.folder / 'plan.json'}: {unknown_name('mutant', name, recorded)}")
     try:
         return Mutant.model_validate(recorded[name])
     except ValidationError as error:
-        raise UsageError(f"{results.folder / 'manifest.json'}: mutant '{name}': {explain(error)}") from None
+        raise UsageError(f"{results.folder / 'plan.json'}: mutant '{name}': {explain(error)}") from None
 
 
 def engine_of(subject: Subject, configuration: Configuration) -> Engine:

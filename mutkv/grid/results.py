@@ -20,13 +20,17 @@ from mutkv.grid.store import OBSERVATIONS_FOLDER, part_names, read_cases, read_p
 RESULTS_FOLDER = Path("results")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results:
     """One dataset folder. Rows that the plan does not ask for (of an older engine, say) are not read."""
 
     folder: Path
     manifest: dict[str, Any]
     plan: dict[str, Any]
+
+    def __repr__(self) -> str:
+        """Return the folder and how complete it is."""
+        return f"<Results {self.folder}: {self.completeness}>"
 
     @property
     def scenario(self) -> str:
@@ -131,8 +135,8 @@ def load(path: str | Path | None = None) -> Results:
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such results folder: run 'mutkv grid run' first")
     check_version(folder)
-    plan = read_json(folder / "plan.json", ["scenario", "table", "device", "groups"])
-    return Results(folder, read_json(folder / "manifest.json", ["dataset_version", "mutants"]), plan)
+    plan = read_json(folder / "plan.json", ["scenario", "table", "device", "engine_digest", "mutants", "groups"])
+    return Results(folder, read_json(folder / "manifest.json", ["dataset_version"]), plan)
 
 
 def latest() -> Path:

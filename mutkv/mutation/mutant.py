@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from mutkv.configuration import Configuration
-from mutkv.errors import UsageError, unknown_name
+from mutkv.errors import UsageError
 from mutkv.schema import Items, StrictModel, explain
 
 RESERVED = ("clean", "control")
@@ -159,7 +159,8 @@ class Mutant(StrictModel):
         for key in (package, package.rpartition(".")[2]):
             if key in self.patch:
                 return self.patch[key]
-        raise UsageError(f"{self.source_path}: {unknown_name('patch target', package, self.patch)}")
+        short, known = package.rpartition(".")[2], ", ".join(f"[patch.{key}]" for key in self.patch)
+        raise UsageError(f"{self.source_path}: no patch for {package}: it has {known}, write [patch.{short}]")
 
     def witness_configuration(self) -> Configuration:
         """Return the configuration on which the mutant must be observable (unless it is equivalent)."""

@@ -57,7 +57,7 @@ def mutant_page(mutant: Mutant) -> Group:
     return Group(
         Text(f"{mutant.id}: {mutant.summary}", style="bold"),
         Text(" ".join((mutant.mechanism or "").split())),
-        Syntax(diff(mutant), "diff", theme="ansi_dark", background_color="default"),
+        Syntax(diff(mutant), "diff", theme="ansi_dark", background_color="default", word_wrap=True),
         *map(Text, lines),
     )
 

@@ -107,7 +107,7 @@ def observations_of(results: Results) -> pd.DataFrame:
 
 def in_plan_order(results: Results, table: pd.DataFrame) -> list[str]:
     """Return the mutants of a table, mutants in the scenario's order, then clean and control."""
-    rank = {name: index for index, name in enumerate(results.manifest["mutants"])}
+    rank = {name: index for index, name in enumerate(results.plan["mutants"])}
     return sorted(table.index, key=lambda name: (rank.get(name, len(rank)), name))
 
 

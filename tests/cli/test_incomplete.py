@@ -36,7 +36,7 @@ def test_missing_cases_are_counted_and_leave_by_3(line, damaged, mutkv):
     lines = done.err.splitlines()
     assert all(line.startswith("mutkv: ") for line in lines)
     assert any(f"part {damaged.stem} is truncated or damaged" in line for line in lines) == damaged.exists()
-    assert ("mutkv: 10 cases are missing: run 'mutkv grid run' again" in lines) == line.startswith("score")
+    assert ("mutkv: 10 cases are missing: run scenario tiny again" in lines) == line.startswith("score")
 
 
 def test_the_next_run_computes_what_is_missing_alone_and_gives_the_same_rows(damaged, template, mutkv):

@@ -4,6 +4,7 @@ import json
 import os
 
 from mutkv.grid.results import load
+from mutkv.resources import shipped
 
 from .command import content, run_line, write_mutant, write_scenario
 
@@ -23,7 +24,8 @@ def test_the_manifest_says_what_made_the_rows(here, mutkv):
     manifest = json.loads((here / "again/manifest.json").read_text())
     assert manifest["argv"] == ["mutkv", "grid", "run", "tiny.toml", "--out", "again"]
     assert (manifest["scenario"], manifest["cases"], manifest["jobs"], manifest["device"]) == ("tiny", 20, 1, "cpu")
-    assert list(manifest["mutants"]) == ["posfrozen", "stale", "tril"]
+    plan = json.loads((here / "again/plan.json").read_text())
+    assert list(plan["mutants"]) == ["posfrozen", "stale", "tril"]
 
 
 def test_without_a_path_the_results_that_were_planned_last_are_taken(here, mutkv):
@@ -90,3 +92,22 @@ def test_a_users_mutant_with_the_id_of_a_shipped_one_is_refused(here, mutkv):
 
 def test_the_exit_code_is_what_the_process_leaves_by(here, monkeypatch):
     assert run_line(monkeypatch, "score nowhere") == 2
+
+
+def test_a_mutant_that_was_edited_and_edited_back_is_run_again_as_it_is_recorded(here, mutkv):
+    """The rows of both versions are there; what is run again must be the version that the plan asks for."""
+    text = (shipped("mutants") / "position" / "posoff.toml").read_text().replace('id = "posoff"', 'id = "mine"')
+    (here / "mine").mkdir()
+    code = "def check(engine):\n    one = engine.open()\n    import torch\n"
+    code += "    tokens = torch.zeros(1, 1, 3, dtype=torch.int64) + torch.arange(3)\n"
+    code += "    one.extend(tokens[..., :2])\n"
+    code += "    assert torch.equal(one.extend(tokens[..., 2:]), engine.full(tokens)[:, :, 2:])\n"
+    (here / "live.py").write_text("import mutkv\n\n\n@mutkv.detector(needs='live')\n" + code)
+    shares = []
+    for becomes in ("max(self.length - 1, 0)", "self.length + 0", "max(self.length - 1, 0)"):
+        (here / "mine" / "mine.toml").write_text(text.replace("max(self.length - 1, 0)", becomes))
+        assert mutkv("grid run tiny.toml --mutants mine").code == 0
+        rows = mutkv("score results/tiny --label observable --by mutant --detector live.py:check --json").json
+        shares.append(rows["by"]["mutant"].get("mine", {"detectors": [{"flagged": None}]})["detectors"][0]["flagged"])
+    assert shares[0] == shares[2]
+    assert shares[0] != shares[1]

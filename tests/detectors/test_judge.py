@@ -114,7 +114,6 @@ def test_torch_is_left_as_it_was(small):
         (0.25, 0.25, False),
         (0.75, 0.75, True),
         (1, 1.0, True),
-        (True, 1.0, True),
         (math.inf, math.inf, True),
         (np.float32(0.75), 0.75, True),
         (np.array(0.75), 0.75, True),
@@ -310,3 +309,9 @@ def test_cases_of_different_layouts_are_judged_in_batches_of_their_own():
 def test_a_detector_sees_the_cases_in_the_order_of_the_frame(small):
     tokens = seen(small, lambda case: case.forced_token.tolist())
     assert tokens == [rows["forced_token"].tolist() for _, rows in recorded(small)]
+
+
+def test_a_bare_true_is_no_score(single):
+    verdicts = judge(single, [detector(name="mine")(lambda case: True)])
+    assert verdicts.frame["crashed"].all()
+    assert "returned True or False: return a score, or a pair of score and flag" in verdicts.warnings[0]

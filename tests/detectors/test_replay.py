@@ -1,4 +1,4 @@
-"""Running a recorded case again gives the same bits, from its row and the manifest alone."""
+"""Running a recorded case again gives the same bits, from its row and the plan alone."""
 
 import dataclasses
 import json
@@ -63,23 +63,23 @@ def test_a_control_stores_what_the_full_path_of_the_other_order_computes(single)
     assert not all(torch.equal(keys, other) for keys, other in zip(mine, done.trace.keys, strict=True))
 
 
-def test_a_mutant_comes_from_the_manifest_as_it_was(small):
+def test_a_mutant_comes_from_the_plan_as_it_was(small):
     for name in EIGHT:
         mutant, shipped = recorded_mutant(small, name), load_mutants()[name]
         assert mutant.model_dump() == shipped.model_dump()
         assert mutant.patch_text == shipped.patch_text
-    with pytest.raises(UsageError, match=r"manifest.json: unknown mutant 'posof': did you mean posoff"):
+    with pytest.raises(UsageError, match=r"plan.json: unknown mutant 'posof': did you mean posoff"):
         recorded_mutant(small, "posof")
 
 
-def changed(results, **manifest):
-    return Results(results.folder, results.manifest | manifest, results.plan)
+def changed(results, **plan):
+    return Results(results.folder, results.manifest, results.plan | plan)
 
 
 def test_a_mutant_this_version_cannot_read_is_one_line(small):
-    spoiled = json.loads(json.dumps(small.manifest["mutants"]))
+    spoiled = json.loads(json.dumps(small.plan["mutants"]))
     spoiled["posoff"]["path"] = "sideways"
-    with pytest.raises(UsageError, match=r"manifest.json: mutant 'posoff': 'path' should be"):
+    with pytest.raises(UsageError, match=r"plan.json: mutant 'posoff': 'path' should be"):
         recorded_mutant(changed(small, mutants=spoiled), "posoff")
 
 
@@ -101,7 +101,7 @@ def test_results_of_a_device_that_is_not_here_are_refused(small, monkeypatch):
 
 def test_a_mutant_of_the_full_path_is_traced_by_itself(tmp_path):
     recorded_path = make_dataset(tmp_path, ("posoff",), seed=[0, 1], depth=2)
-    mutants = json.loads(json.dumps(recorded_path.manifest["mutants"]))
+    mutants = json.loads(json.dumps(recorded_path.plan["mutants"]))
     mutants["posoff"] |= {"path": "both", "acts": "always"}
     mutants["posoff"]["patch"]["reference"] = {
         "file": "model.py",
