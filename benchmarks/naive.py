@@ -6,9 +6,10 @@ the full path recomputed from the tokens at every step. A test holds its records
 
 import torch
 
+from mutkv.grid.clean import Baseline, mutated_engine, run_clean
 from mutkv.grid.plan import REFERENCE, Case
 from mutkv.grid.records import Records, records
-from mutkv.grid.run import Baseline, Outcome, mutated_engine, run_clean
+from mutkv.grid.run import Outcome
 from mutkv.mutation.copy import load_copy
 from mutkv.mutation.mutant import Mutant
 

@@ -14,12 +14,12 @@ from torch import Tensor
 
 from mutkv.configuration import Configuration
 from mutkv.errors import MutkvError, one_line
+from mutkv.grid.clean import Baseline, mutated_engine, run_clean
 from mutkv.grid.grid import executor_for, prepare
 from mutkv.grid.limits import CaseTimeout, time_limit
 from mutkv.grid.plan import REFERENCE, applies, make_plan
 from mutkv.grid.records import floors
 from mutkv.grid.results import Results, load
-from mutkv.grid.run import Baseline, mutated_engine, run_clean
 from mutkv.grid.scenario import Axes, Scenario, check_structure
 from mutkv.mutation.copy import load_copy
 from mutkv.mutation.mutant import Mutant

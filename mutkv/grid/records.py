@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from mutkv.configuration import Configuration
-from mutkv.grid.run import Baseline, Outcome
+from mutkv.grid.clean import Baseline
+from mutkv.grid.run import Outcome
 from mutkv.kernels.ties import lowest_argmax
 from mutkv.workloads import Layout, Recording
 

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from mutkv.configuration import CONFIGURATION_COLUMNS, Configuration, ModelConfig
 from mutkv.errors import Unsupported, UsageError, unknown_name
+from mutkv.grid.clean import Baseline, mutated_engine, run_clean
 from mutkv.grid.plan import BENIGN, REFERENCE
 from mutkv.grid.results import Results
-from mutkv.grid.run import Baseline, mutated_engine, run_clean
 from mutkv.grid.source import engine_digest
 from mutkv.mutation.copy import load_copy
 from mutkv.mutation.mutant import Mutant

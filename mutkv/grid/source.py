@@ -9,7 +9,7 @@ import torch
 import mutkv
 
 PACKAGES = ("kernels", "reference", "weights", "workloads")
-MODULES = ("configuration.py", "protocol.py", "grid/run.py", "grid/records.py")
+MODULES = ("configuration.py", "protocol.py", "grid/clean.py", "grid/run.py", "grid/records.py")
 
 
 @lru_cache
