@@ -114,8 +114,8 @@ def judge_all(results: "Results", detectors: "Sequence[Detector]") -> "Verdicts"
 
 def show(total: "Score", parts: "dict[object, Score]", by: str | None, style: str | None) -> None:
     """Print a score, split or whole."""
-    from mutkv.report.render import print_frame, print_json
-    from mutkv.report.scores import by_table, flat_table, score_lines, score_table
+    from mutkv.report.render import print_frame, print_json, room
+    from mutkv.report.scores import by_table, flat_table, for_width, score_lines, score_table
 
     if style == "json":
         split = {str(value): part.to_json() for value, part in parts.items()}
@@ -124,4 +124,5 @@ def show(total: "Score", parts: "dict[object, Score]", by: str | None, style: st
     if style == "csv":
         print_frame(flat_table(parts or {None: total}, by), style)
     else:
-        print_frame(by_table(parts, by) if by else score_table(total), "table", score_lines(total))
+        table = by_table(parts, by) if by else score_table(total)
+        print_frame(for_width(table, room()), "table", score_lines(total))

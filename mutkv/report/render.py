@@ -72,6 +72,12 @@ def print_renderable(renderable: Any, width: int | None = WIDE) -> None:
     print_text("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")
 
 
+def room() -> int:
+    """Return how many characters a line may have: the terminal's width, or plenty where there is none."""
+    console = Console()
+    return console.width if console.is_terminal else WIDE
+
+
 def print_json(document: Any) -> None:
     """Print JSON data to stdout; undefined figures are null."""
     print_text(json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False) + "\n")

@@ -7,6 +7,9 @@ import pandas as pd
 
 from mutkv.scoring import Interval, Score, detector_scores
 
+FULL_WIDTH = 125
+SPARED = ["positives", "recall,\ncases", "AUC,\nsource", "flagged", "tokens\nper case"]
+
 
 def score_table(score: Score) -> pd.DataFrame:
     """One row per detector; the intervals are 95 % ones, on a line of their own."""
@@ -19,6 +22,11 @@ def score_table(score: Score) -> pd.DataFrame:
         row |= {"flagged": detector.flagged} | ({"crashed": detector.crashed} if detector.crashed else {})
         rows.append(row | {"tokens\nper case": detector.cost_tokens})
     return pd.DataFrame(rows)
+
+
+def for_width(table: pd.DataFrame, width: int) -> pd.DataFrame:
+    """Leave out the columns that a narrow terminal has no room for; CSV and JSON have them all."""
+    return table.drop(columns=SPARED, errors="ignore") if width < FULL_WIDTH else table
 
 
 def by_table(scores: Mapping[Any, Score], column: str) -> pd.DataFrame:
