@@ -6,9 +6,9 @@ import torch
 
 from mutkv.configuration import Configuration, ModelConfig
 from mutkv.grid import run
+from mutkv.grid.clean import mutated_engine
 from mutkv.grid.plan import REFERENCE
 from mutkv.grid.replay import Subject, engine_of
-from mutkv.grid.clean import mutated_engine
 from mutkv.mutation.copy import load_copy
 from mutkv.mutation.registry import load_mutants
 from mutkv.weights import load_weights
