@@ -15,8 +15,6 @@ from mutkv.schema import Items, StrictModel, read_toml
 from mutkv.weights import check_weights
 from mutkv.workloads import WORKLOADS
 
-DEFAULT_SCENARIO = "detectors"
-
 T = TypeVar("T")
 
 

@@ -4,15 +4,12 @@ Storage and accumulator are independent on purpose: rounding claims about caches
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 
 Format = Literal["float64", "float32", "bfloat16"]
 Order = Literal["sequential", "pairwise", "native"]
-
-FORMATS: tuple[str, ...] = get_args(Format)
-ORDERS: tuple[str, ...] = get_args(Order)
 
 DTYPES: dict[str, torch.dtype] = {
     "float64": torch.float64,
