@@ -54,6 +54,14 @@ def test_a_mutant_that_patches_a_kernel_is_refused_before_its_group_is_recorded(
     assert list((tmp_path / "o").glob("cases/*.parquet")) == []
 
 
+def test_a_mutant_of_both_paths_that_patches_a_kernel_is_refused_as_well(tmp_path, monkeypatch):
+    monkeypatch.setattr(ExactKernel, "add", ExactKernel.add)  # restored at the end
+    line = "start = setattr(type(self.engine.decode_kernel), 'add', lambda k, a, b: a + 2 * b) or self.length"
+    mutant = mutant_of(tmp_path, "hostile", *START, line).model_copy(update={"path": "both"})
+    with pytest.raises(BaselineError, match="mutant 'hostile' changes the clean engine"):
+        run_plan(plan_of(scenario_of(tmp_path, AXES, ["hostile"]), {"hostile": mutant}), tmp_path / "o")
+
+
 def test_a_mutant_that_says_cached_and_changes_the_full_path_is_refused(tmp_path):
     line = ("model.py", "hidden = kernel.add(hidden, self.mlp(layer, hidden, kernel))")
     mutant = mutant_of(tmp_path, "lie", *line, "self.mlp(layer, hidden, kernel)")
@@ -75,12 +83,13 @@ def test_a_second_run_on_a_folder_is_refused_while_the_first_is_at_work(tmp_path
 
 
 def test_a_row_that_is_recorded_twice_is_read_once(whole):
+    before, rows = whole.completeness, whole.observations.copy()
     [part] = (whole.folder / "cases").glob("*.parquet")
     for kind in ("cases", "observations"):
         shutil.copy(whole.folder / kind / part.name, whole.folder / kind / "again.parquet")
     again = load(whole.folder)
-    assert again.completeness == whole.completeness
-    assert again.observations.equals(whole.observations)
+    assert again.completeness == before
+    assert again.observations.equals(rows)
 
 
 def test_a_damaged_page_is_never_a_figure_nor_a_detectors_fault_and_is_run_again(whole, tmp_path):

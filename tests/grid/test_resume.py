@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
 from mutkv.grid import grid
@@ -129,6 +130,7 @@ def test_a_worker_lost_after_it_wrote_its_part_doubles_no_row(plan, whole, tmp_p
     list(grid.prepare(plan, tmp_path, 2).execute(Losing(grid.run_task)))
     results = load(tmp_path)
     assert (results.completeness.done, results.completeness.missing) == (40, 0)
+    assert sum(pq.read_metadata(path).num_rows for path in (tmp_path / "cases").glob("*.parquet")) == 40
     assert_same_rows(results, load(whole))
 
 
