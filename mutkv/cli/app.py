@@ -4,7 +4,6 @@ import errno
 import os
 import sys
 import traceback
-from io import TextIOWrapper
 from typing import NoReturn
 
 import click
@@ -20,6 +19,7 @@ from mutkv.cli.score import score
 from mutkv.cli.weights import weights
 from mutkv.errors import MutkvError, one_line
 from mutkv.exit_codes import ExitCode
+from mutkv.streams import drop_output, prepare_streams
 
 COMPLETION = "_MUTKV_COMPLETE"
 
@@ -44,11 +44,7 @@ def main() -> NoReturn:
 
 def run() -> int:
     """Return the exit code of the command in ``sys.argv``."""
-    if sys.stdout is None:  # closed by the shell
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for the whole run
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a |Δ| must not fail on a terminal that has no such letter
+    prepare_streams()
     if instruction := os.environ.get(COMPLETION):
         return shell_complete(cli, {}, "mutkv", COMPLETION, instruction)
     try:
@@ -64,7 +60,7 @@ def run() -> int:
     except SystemExit as error:
         return fail(f"internal error: some code called sys.exit({error.code})", ExitCode.INTERNAL)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nothing to complain about
+        drop_output()
         return ExitCode.OK
     except OSError as error:
         if error.errno == errno.ENOSPC:

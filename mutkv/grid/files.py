@@ -43,12 +43,20 @@ def replacing(path: Path) -> Iterator[Path]:
 def write_json(path: Path, document: Any, indent: int | None = None) -> None:
     """Write a JSON file in one step."""
     text = json.dumps(document, indent=indent) + "\n"
-    with suppress(OSError, UnicodeDecodeError):
-        if path.read_text(encoding="utf-8") == text:  # a complete folder may be read-only
+    if has_text(path, text):
+        with suppress(OSError):  # a complete folder may be read-only
             path.touch()
-            return
+        return
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def has_text(path: Path, text: str) -> bool:
+    """Whether a file holds just this text."""
+    try:
+        return path.read_text(encoding="utf-8") == text
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+
+from mutkv.streams import write_output
 
 WIDE = 240
 
@@ -85,4 +86,4 @@ def print_json(document: Any) -> None:
 
 def print_text(text: str) -> None:
     """Print text to stdout as it is."""
-    sys.stdout.write(text)
+    write_output(text)

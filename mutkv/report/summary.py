@@ -52,34 +52,30 @@ def mutants_table(results: Results, case_ids: "pd.Series[str] | None" = None) ->
 
 def exactness_table(results: Results) -> pd.DataFrame:
     """One row per format and order: how far the clean cached path is from the full path."""
-    observations = observations_of(results).query("mutant == 'clean'")
-    observations["same"] = observations["argmax_cached"] == observations["argmax_full"]
-    groups = observations.groupby(FORMAT, sort=False)
-    clean = results.cases.query("mutant == 'clean' and outcome == 'ok'")
-    cases = clean.groupby(FORMAT, sort=False)
-    table = pd.DataFrame(
-        {
-            "runs": cases.size(),
-            "worst |Δ| logits": groups["max_abs"].max(),
-            "worst |Δ| stored K/V": cases["kv_max_abs"].max(),
-            "tokens equal %": groups["same"].mean() * 100,
-        }
-    )
-    return table.reset_index()
+    names = {"logits": "worst |Δ| logits", "stored": "worst |Δ| stored K/V", "equal": "tokens equal %"}
+    return clean_figures(results)[[*FORMAT, "runs", *names]].rename(columns=names)
 
 
 def attention_table(results: Results) -> pd.DataFrame:
     """One row per format and order: deviation of the first layer's attention output, of stored rows and of logits."""
-    cases = results.cases.groupby(FORMAT, sort=False)
-    table = pd.DataFrame(
-        {
-            "runs": cases.size(),
-            "max|Δ| attention, layer 1": cases["attended_max_abs"].max(),
-            "max|Δ| stored K/V": cases["kv_max_abs"].max(),
-            "max|Δ| logits": observations_of(results).groupby(FORMAT, sort=False)["max_abs"].max(),
-        }
-    )
-    return table.reset_index()
+    names = {"attended": "max|Δ| attention, layer 1", "stored": "max|Δ| stored K/V", "logits": "max|Δ| logits"}
+    return clean_figures(results)[[*FORMAT, "runs", *names]].rename(columns=names)
+
+
+def clean_figures(results: Results) -> pd.DataFrame:
+    """Return the deviations of the clean cases that ran to the end, by format and order."""
+    observations = observations_of(results).query("mutant == 'clean'")
+    observations["same"] = observations["argmax_cached"] == observations["argmax_full"]
+    observed = observations.groupby(FORMAT, sort=False)
+    cases = results.cases.query("mutant == 'clean' and outcome == 'ok'").groupby(FORMAT, sort=False)
+    figures = {
+        "runs": cases.size(),
+        "attended": cases["attended_max_abs"].max(),
+        "stored": cases["kv_max_abs"].max(),
+        "logits": observed["max_abs"].max(),
+        "equal": observed["same"].mean() * 100,
+    }
+    return pd.DataFrame(figures).reset_index()
 
 
 def profile_table(results: Results) -> pd.DataFrame:

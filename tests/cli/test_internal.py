@@ -46,3 +46,13 @@ def test_a_reader_that_left_is_no_error(line):
     os.close(writer)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
+
+
+@pytest.mark.parametrize(("limit", "code"), [("1", 1), ("0.1", 0)])
+def test_a_gate_keeps_its_exit_code_when_the_reader_left(limit, code, here):
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = start(f"score results/tiny --json --detector one-step --fail-under {limit}", stdout=writer)
+    os.close(writer)
+    process.communicate(timeout=60)
+    assert process.returncode == code

@@ -95,21 +95,12 @@ def test_a_native_record_does_not_depend_on_which_seeds_share_its_group(tmp_path
         assert np.array_equal(shared[case_id][1], full)
 
 
-def test_running_the_prefill_again_gives_the_bytes_of_starting_behind_the_clean_one(tmp_path, monkeypatch):
+@pytest.mark.parametrize("without", [{"acts": "always"}, {"path": "both"}], ids=["clean prefill", "one full pass"])
+def test_what_mutants_share_with_the_clean_run_gives_the_bytes_of_computing_it(without, tmp_path, monkeypatch):
     plan = plan_of(scenario_of(tmp_path, AXES))
     run_plan(plan, tmp_path / "shared")
-    mutants = {name: mutant.model_copy(update={"acts": "always"}) for name, mutant in plan.mutants.items()}
+    mutants = {name: mutant.model_copy(update=without) for name, mutant in plan.mutants.items()}
     unshared = run.run_mutant
     monkeypatch.setattr(run, "run_mutant", lambda mutant, *rest: unshared(mutants[mutant.id], *rest))
     run_plan(plan, tmp_path / "alone")
     assert part_bytes(tmp_path / "shared") == part_bytes(tmp_path / "alone")
-
-
-def test_a_full_path_recomputed_at_every_step_gives_the_bytes_of_one_pass(tmp_path, monkeypatch):
-    plan = plan_of(scenario_of(tmp_path, AXES))
-    run_plan(plan, tmp_path / "once")
-    mutants = {name: mutant.model_copy(update={"path": "both"}) for name, mutant in plan.mutants.items()}
-    once = run.run_mutant
-    monkeypatch.setattr(run, "run_mutant", lambda mutant, *rest: once(mutants[mutant.id], *rest))
-    run_plan(plan, tmp_path / "stepwise")
-    assert part_bytes(tmp_path / "once") == part_bytes(tmp_path / "stepwise")

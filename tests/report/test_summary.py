@@ -162,7 +162,10 @@ def test_a_case_that_failed_is_counted_and_its_observations_and_labels_are_not()
 
 def test_tokens_are_equal_where_both_paths_of_one_engine_choose_the_same():
     same = {"mutant": "clean", "outcome": "ok", "observable": False, "output_changed": False}
-    results = hand_made([{**same, "case_id": "1", "kv_max_abs": 0.5}], [("1", 0, 0.0), ("1", 1, 2.0), ("1", 2, 1.0)])
+    results = hand_made(
+        [{**same, "case_id": "1", "kv_max_abs": 0.5, "attended_max_abs": 0.5}],
+        [("1", 0, 0.0), ("1", 1, 2.0), ("1", 2, 1.0)],
+    )
     results.plan["table"] = "exactness"
     choices = {"argmax_cached": [1, 2, 3], "argmax_full": [1, 2, 0], "clean_argmax": [0, 0, 3]}
     vars(results)["observations"] = results.observations.assign(**choices)
