@@ -4,6 +4,7 @@ Cases of one mutant resemble each other, so figures over mutants are resampled b
 cases alone would be too narrow.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +17,7 @@ FloatArray = NDArray[np.float64]
 Statistic = Callable[[FloatArray], FloatArray]
 """How often each mutant was drawn, ``[draws, mutants]``, to one figure per draw, ``[draws]``; NaN where undefined."""
 
+LEVEL = 0.95
 DRAWS = 2_000
 PERCENTILES = (2.5, 97.5)
 
@@ -30,13 +32,24 @@ class Interval:
 
 
 def proportion(hits: int, total: int, method: Literal["wilson", "exact"]) -> Interval:
-    """Return ``hits / total`` with its Wilson or Clopper-Pearson ("exact") interval."""
-    from scipy.stats import binomtest  # 0.7 s that a reader of the figures alone need not pay
+    """Return ``hits / total`` with its Wilson (1927) or Clopper-Pearson (1934, "exact") interval.
+
+    The same bounds as scipy.stats' ``binomtest``, which takes longer to import than all scoring.
+    """
+    from scipy.special import betaincinv, ndtri
 
     if total == 0:
         return Interval()
-    bounds = binomtest(hits, total).proportion_ci(method=method)
-    return Interval(hits / total, float(bounds.low), float(bounds.high))
+    tail, share = (1 - LEVEL) / 2, hits / total
+    if method == "wilson":
+        z = float(ndtri(1 - tail))
+        centre = share + z * z / (2 * total)
+        spread = z * math.sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
+        low, high = ((centre + side * spread) / (1 + z * z / total) for side in (-1, 1))
+    else:
+        low = betaincinv(hits, total - hits + 1, tail) if hits else 0.0
+        high = betaincinv(hits + 1, total - hits, 1 - tail) if hits < total else 1.0
+    return Interval(share, float(low) if hits else 0.0, float(high) if hits < total else 1.0)
 
 
 def bootstrap(statistic: Statistic, mutants: int, seed: int) -> Interval:
