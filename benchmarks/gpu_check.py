@@ -42,7 +42,8 @@ def run_scenario(name: str, device: str, folder: Path) -> tuple[Results, float]:
 def exactness(name: str, device: str, folder: Path) -> dict[str, Any]:
     """Return runs and the worst deviation per format and order."""
     results, seconds = run_scenario(name, device, folder)
-    rows = summary(results).to_dict(orient="records")
+    [table] = summary(results).values()
+    rows = table.to_dict(orient="records")
     return {"runs": len(results.cases), "seconds": round(seconds, 1), "rows": rows}
 
 
@@ -54,7 +55,10 @@ def check(device: str) -> dict[str, Any]:
         found |= {grid: exactness(grid, device, folder) for grid in ("exactness", "exactness-rope")}
         detectors, seconds = run_scenario("detectors", device, folder)
         score = mutkv.score(detectors, DETECTORS)
-        found["detectors"] = {"seconds": round(seconds, 1), "table": summary(detectors).to_dict(orient="records")}
+        found["detectors"] = {
+            "seconds": round(seconds, 1),
+            "table": summary(detectors)["mutants"].to_dict(orient="records"),
+        }
         found["recall"] = {each.name: each.recall.value for each in score.detectors}
         found["clean flagged"] = {each.name: each.fpr["clean"].value for each in score.detectors}
         results, seconds = run_scenario(str(SCENARIO), device, folder)

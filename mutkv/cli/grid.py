@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from mutkv.cli.options import completer, mutants_option, output_options, results_argument, scenario_names
+from mutkv.errors import UsageError
 from mutkv.exit_codes import ExitCode
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from mutkv.grid.grid import Run
     from mutkv.grid.plan import Plan
     from mutkv.grid.results import Results
@@ -53,7 +56,7 @@ def run_command(
         except KeyboardInterrupt:
             return report_interrupt(load(folder))
     results = load(folder)
-    show(results, style)
+    show(results, style, figure=True)
     check_baseline(results)
     return ExitCode.INCOMPLETE if results.completeness.missing else ExitCode.OK
 
@@ -99,15 +102,35 @@ def report_interrupt(results: "Results") -> int:
     return ExitCode.INTERRUPTED
 
 
-def show(results: "Results", style: str | None, by: str | None = None) -> None:
-    """Print completeness, the scenario's table and the next command."""
-    from mutkv.report.render import print_frame
-    from mutkv.report.summary import summary
+def show(
+    results: "Results", style: str | None, by: str | None = None, name: str | None = None, figure: bool = False
+) -> None:
+    """Print completeness, the scenario's tables and the next command; draw its figure, if it has one."""
+    from mutkv.report.render import print_tables
+    from mutkv.report.summary import chosen, summary
 
     warn(results)
-    print_frame(summary(results, by), style or "table", completeness_line(results), heading(results))
+    tables = summary(results, by)
+    shown = chosen(results, tables, name)
+    print_tables(shown, style or "table", completeness_line(results), heading(results))
+    if figure:
+        draw_figure(results, tables)
     if style is None and results.table == "mutants":
         click.echo(f"next: mutkv score {shlex.quote(str(results.folder))} --detector every-step --detector one-step")
+
+
+def draw_figure(results: "Results", tables: "dict[str, pd.DataFrame]") -> None:
+    """Draw the figure of a complete run into its folder; one that cannot be written costs a warning, not the run."""
+    from mutkv.report.figures import DRAWN, draw
+
+    if results.table not in DRAWN or results.completeness.missing or results.completeness.failed:
+        return
+    try:
+        files = draw(results.table, tables, results.folder / "figures", results.scenario)
+    except UsageError as error:
+        click.echo(f"mutkv: warning: no figure: {error}", err=True)
+        return
+    click.echo(f"figure: {' and '.join(map(str, files))}", err=True)
 
 
 def heading(results: "Results") -> dict[str, object]:
@@ -168,11 +191,12 @@ def status_command(results: Path | None, style: str | None) -> int:
 @grid.command("show")
 @results_argument
 @click.option("--by", metavar="COLUMN", help="Split a table of mutants by a column of the cases: positions, depth, ...")
+@click.option("--table", "name", metavar="NAME", help="Print this one of several tables, also where it is long data.")
 @output_options
-def show_command(results: Path | None, by: str | None, style: str | None) -> int:
+def show_command(results: Path | None, by: str | None, name: str | None, style: str | None) -> int:
     """Print again what the run of RESULTS found."""
     from mutkv.grid.results import load
 
     loaded = load(results)
-    show(loaded, style, by)
+    show(loaded, style, by, name)
     return ExitCode.INCOMPLETE if loaded.completeness.missing else ExitCode.OK

@@ -38,9 +38,12 @@ def judge(results: Results, detectors: Sequence[Detector], on_progress: Progress
     """Return the verdicts of detectors on a dataset's cases of outcome ok.
 
     Raises:
-        UsageError: no detectors, two of one name, or cases that must be run again but cannot be.
+        UsageError: no detectors, two of one name, cases that must be run again but cannot be, or cases of a study.
     """
     chosen = distinct(detectors)
+    if results.study is not None:
+        fix = f"'mutkv grid show {results.folder}' prints what it measured"
+        raise UsageError(f"{results.folder}: a study has no observations to judge: {fix}")
     if not all(detector.offline for detector in chosen):
         check_engine(results)
     cases = results.cases

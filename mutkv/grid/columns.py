@@ -56,6 +56,9 @@ CASES = pa.schema(
     }
 )
 
+MEASUREMENTS = pa.schema({"case_id": TEXT, "quantity": TEXT, "part": TEXT, "value": pa.float64()})
+"""What a study measured, one figure per row."""
+
 
 def observations_schema(vocab: int) -> pa.Schema:
     """Return the schema of observations for one vocabulary."""

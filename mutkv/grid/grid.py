@@ -17,8 +17,9 @@ from mutkv.errors import UsageError
 from mutkv.grid.executors import Executor, InProcess, Processes
 from mutkv.grid.files import check_version, read_json, replacing, write_json
 from mutkv.grid.manifest import make_manifest
+from mutkv.grid.measure import measure_group
 from mutkv.grid.plan import Group, Plan
-from mutkv.grid.records import records
+from mutkv.grid.records import Records, records
 from mutkv.grid.run import Outcome, run_group
 from mutkv.grid.store import recorded_keys, remove_part, set_aside, write_part
 from mutkv.mutation.mutant import Mutant
@@ -35,6 +36,7 @@ class Task:
     scenario: str
     device: str
     folder: Path
+    study: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ class Run:
     def _task(self, group: Group) -> Task:
         names = {case.mutant for case in group.cases}
         mutants = {name: mutant for name, mutant in self.plan.mutants.items() if name in names}
-        return Task(group, mutants, self.plan.scenario.name, self.plan.device, self.folder)
+        scenario = self.plan.scenario
+        return Task(group, mutants, scenario.name, self.plan.device, self.folder, scenario.study)
 
 
 def prepare(plan: Plan, folder: Path, jobs: int) -> Run:
@@ -107,12 +110,14 @@ def run_task(task: Task) -> Finished:
     """Run one group and record it."""
     start = perf_counter()
     with redirect_stdout(sys.stderr):  # what a mutant prints is no result
-        return record(task, run_group(task.group, task.mutants, task.device), start)
+        if task.study is not None:
+            return record(task, list(measure_group(task.group, task.mutants, task.device, task.study)), start)
+        outcomes = run_group(task.group, task.mutants, task.device)
+        return record(task, [records(outcome, task.device) for outcome in outcomes], start)
 
 
-def record(task: Task, outcomes: Iterator[Outcome], start: float) -> Finished:
-    """Write a group's outcomes as one part."""
-    rows = [records(outcome, task.device) for outcome in outcomes]
+def record(task: Task, rows: list[Records], start: float) -> Finished:
+    """Write a group's rows as one part."""
     write_part(task.folder, task.group.key, task.scenario, rows, task.group.configuration.vocab)
     counts = Counter(status for part in rows for status in part.cases["outcome"])
     return Finished(task.group.key, counts, perf_counter() - start)
@@ -135,7 +140,7 @@ def give_up(task: Task, reason: str) -> Finished:
     """Record the one case of a task that cost two workers as crashed."""
     case = task.group.cases[0]
     outcome = Outcome(task.group.cases, None, task.mutants.get(case.mutant), "crashed", f"worker lost: {reason}")
-    return record(task, iter([outcome]), perf_counter())
+    return record(task, [records(outcome, task.device)], perf_counter())
 
 
 def cost(group: Group) -> int:

@@ -78,7 +78,9 @@ class Plan:
             {"configuration": group.configuration.columns(), "cases": [case_entry(case) for case in group.cases]}
             for group in self.groups
         ]
-        about: dict[str, Any] = {"scenario": self.scenario.name, "table": self.scenario.table, "device": self.device}
+        scenario = self.scenario
+        about: dict[str, Any] = {"scenario": scenario.name, "table": scenario.study or scenario.table}
+        about |= {"study": scenario.study, "device": self.device}
         mutants = {name: mutant.model_dump(mode="json", by_alias=True) for name, mutant in self.mutants.items()}
         about |= {"engine_digest": engine_digest(), "cases": len(self.cases)}
         return about | {"mutants": mutants, "groups": groups}
@@ -105,7 +107,7 @@ def make_plan(scenario: Scenario, mutants: Mapping[str, Mutant], device: str) ->
         by_group[configuration.group].append(configuration)
     for mutant in mutants.values():
         diff(mutant, REFERENCE)  # a line that does not fit is the user's to mend, before anything is written
-    key_of = content_keys(mutants, device)
+    key_of = content_keys(mutants, device, scenario.study)
     groups = []
     for group, configurations in by_group.items():
         names = [*scenario.benign, *(name for name, mutant in mutants.items() if applies(mutant, group))]
@@ -127,9 +129,9 @@ def make_cases(
             yield Case(configuration, name, identity, case_id, short_hash(f"{case_id}:{key_of[name]}"))
 
 
-def content_keys(mutants: Mapping[str, Mutant], device: str) -> dict[str, str]:
-    """Return per mutant what decides its rows beside the configuration: patch, labels, engine, torch, device."""
-    engine = engine_digest()
+def content_keys(mutants: Mapping[str, Mutant], device: str, study: str | None = None) -> dict[str, str]:
+    """Return per mutant what decides its rows beside the configuration: patch, labels, engine, torch, device, study."""
+    engine = f"{engine_digest()}:{study}" if study else engine_digest()
     patches = dict.fromkeys(BENIGN, "")
     for name, mutant in mutants.items():
         recorded = (mutant.acts, mutant.path, mutant.equivalent, mutant.mutant_class, mutant.origin)

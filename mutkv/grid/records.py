@@ -4,7 +4,7 @@ Deviations are between the two paths of the engine under test; the labels compar
 engine's. Everything is computed for all seeds at once.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,10 +26,11 @@ FLOORS = {"float64": 1e-9, "float32": 1e-4}
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Columns of R cases, and of their R × N observations (case by case)."""
+    """Columns of R cases, and of their R × N observations (case by case) or of what a study measured in them."""
 
     cases: dict[str, Any]
     observations: dict[str, Array]
+    measurements: dict[str, Any] = field(default_factory=dict)
 
 
 def records(outcome: Outcome, device: str) -> Records:

@@ -12,10 +12,10 @@ import pandas as pd
 import pyarrow as pa
 
 from mutkv.errors import IncompleteError, UsageError
-from mutkv.grid.columns import CASES, observations_schema
+from mutkv.grid.columns import CASES, MEASUREMENTS, observations_schema
 from mutkv.grid.completeness import Completeness
 from mutkv.grid.files import check_version, read_json
-from mutkv.grid.store import OBSERVATIONS_FOLDER, part_names, read_cases, read_part
+from mutkv.grid.store import MEASUREMENTS_FOLDER, OBSERVATIONS_FOLDER, part_names, read_cases, read_part
 
 RESULTS_FOLDER = Path("results")
 
@@ -41,6 +41,11 @@ class Results:
     def table(self) -> str:
         """The kind of table that sums this scenario up."""
         return str(self.plan["table"])
+
+    @property
+    def study(self) -> str | None:
+        """The study that measured these cases, or None where they were observed."""
+        return self.plan.get("study")
 
     @cached_property
     def planned_keys(self) -> dict[str, int]:
@@ -96,6 +101,14 @@ class Results:
         rows = np.repeat(first - count.cumsum() + count, count) + np.arange(count.sum())
         frame: pd.DataFrame = pa.concat_tables([schema.empty_table(), *tables.values()]).to_pandas()
         return frame.iloc[rows].reset_index(drop=True)
+
+    @cached_property
+    def measurements(self) -> pd.DataFrame:
+        """One row per figure that a study measured, with the columns of its case, in the cases' order."""
+        parts = self.cases["part"].unique()
+        tables = [read_part(self.folder, MEASUREMENTS_FOLDER, str(part)) for part in parts]
+        found = pa.concat_tables([MEASUREMENTS.empty_table(), *(table for table in tables if table is not None)])
+        return self.cases.drop(columns=["part", "first"]).merge(found.to_pandas(), on="case_id")
 
     def columns(self, part: str, names: list[str]) -> dict[str, npt.NDArray[Any]]:
         """Return columns of one part's observations as arrays; logits are float64 ``[rows, vocab]``, read-only."""

@@ -12,6 +12,7 @@ from mutkv.errors import UsageError, unknown_name
 from mutkv.kernels.arithmetic import Format, Order
 from mutkv.resources import shipped
 from mutkv.schema import Items, StrictModel, read_toml
+from mutkv.studies import STUDIES
 from mutkv.weights import check_weights
 from mutkv.workloads import WORKLOADS
 
@@ -28,7 +29,7 @@ LARGEST_SEED, LARGEST_LENGTH, LARGEST_SIZE = 2**31 - 1, 10**6, 4096
 Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
 Count = Annotated[int, Field(ge=0, le=LARGEST_LENGTH)]
 Size = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
-Table = Literal["mutants", "exactness", "profile", "attention"]
+Table = Literal["mutants", "exactness", "profile", "attention", "rounding", "length-profile", "batch-shape"]
 
 
 class Axes(StrictModel):
@@ -67,6 +68,7 @@ class Scenario(StrictModel):
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
     summary: Annotated[str, Field(min_length=1)]
+    study: str | None = None
     table: Table = "mutants"
     mutants: Items[str] = ()
     benign: Items[Literal["clean", "control"]] = ("clean", "control")
@@ -79,6 +81,14 @@ class Scenario(StrictModel):
             given = getattr(self, name)
             if len(set(given)) < len(given):
                 raise ValueError(f"'{name}' names something twice: leave one out")
+        return self
+
+    @model_validator(mode="after")
+    def _with_a_known_study(self) -> "Scenario":
+        if self.study is not None and self.study not in STUDIES:
+            raise ValueError(str(unknown_name("study", self.study, STUDIES)))
+        if self.study is not None and "table" in self.model_fields_set:
+            raise ValueError("'table' has no meaning beside 'study', which has a table of its own: leave it out")
         return self
 
     def configurations(self) -> Iterator[Configuration]:

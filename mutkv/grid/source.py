@@ -8,8 +8,8 @@ import torch
 
 import mutkv
 
-PACKAGES = ("kernels", "reference", "weights", "workloads")
-MODULES = ("configuration.py", "protocol.py", "grid/clean.py", "grid/run.py", "grid/records.py")
+PACKAGES = ("kernels", "reference", "weights", "workloads", "studies")
+MODULES = ("configuration.py", "protocol.py", "grid/clean.py", "grid/run.py", "grid/records.py", "grid/measure.py")
 
 
 @lru_cache

@@ -1,8 +1,8 @@
 """Writing a dataset so that nothing recorded is ever lost or doubled.
 
-One part per group: two Parquet files of one name, written aside and renamed, observations first. A case is done when
-its row is in a ``cases`` part; an ``observations`` part without its ``cases`` part is the trace of a kill and is not
-read. Times go to a file of their own, so that the parts of one plan have the same bytes on every run.
+One part per group: Parquet files of one name, written aside and renamed, the one with the cases last. A case is done
+when its row is in a ``cases`` part; a part without its ``cases`` is the trace of a kill and is not read. Times go to a
+file of their own, so that the parts of one plan have the same bytes on every run.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,18 +12,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from mutkv.grid.columns import CASES, observations_schema
+from mutkv.grid.columns import CASES, MEASUREMENTS, observations_schema
 from mutkv.grid.files import replacing, write_errors
 from mutkv.grid.records import Records
 
-CASES_FOLDER, OBSERVATIONS_FOLDER = "cases", "observations"
+CASES_FOLDER, OBSERVATIONS_FOLDER, MEASUREMENTS_FOLDER = FOLDERS = ("cases", "observations", "measurements")
 
 
 def write_part(folder: Path, name: str, scenario: str, records: Sequence[Records], vocab: int) -> None:
-    """Write one group's rows: observations, then cases."""
+    """Write one group's rows: observations, measurements if there are any, then cases."""
     observed = [part for part in records if part.observations]
     table = observations_table(observed, vocab)
     write_table(folder / OBSERVATIONS_FOLDER / f"{name}.parquet", table)
+    if any(part.measurements for part in records):
+        write_table(folder / MEASUREMENTS_FOLDER / f"{name}.parquet", measurements_table(records))
     write_table(folder / CASES_FOLDER / f"{name}.parquet", cases_table(records, scenario))
 
 
@@ -54,6 +56,12 @@ def observations_table(records: Sequence[Records], vocab: int) -> pa.Table:
     return pa.table([pa.array(np.concatenate(names), pa.string()), *columns], schema=schema)
 
 
+def measurements_table(records: Sequence[Records]) -> pa.Table:
+    """Return the rows of ``measurements``, case by case."""
+    parts = [part.measurements for part in records if part.measurements]
+    return pa.concat_tables([pa.table(columns, schema=MEASUREMENTS) for columns in parts])
+
+
 def column_array(records: Sequence[Records], field: pa.Field) -> pa.Array:
     """Return one column of all records."""
     values = np.concatenate([part.observations[field.name] for part in records])
@@ -64,7 +72,7 @@ def column_array(records: Sequence[Records], field: pa.Field) -> pa.Array:
 
 def remove_part(folder: Path, name: str) -> None:
     """Remove a part that is about to be replaced by smaller ones; its cases first, so that no reader sees half."""
-    for kind in (CASES_FOLDER, OBSERVATIONS_FOLDER):
+    for kind in FOLDERS:
         path = folder / kind / f"{name}.parquet"
         with write_errors(path):
             path.unlink(missing_ok=True)
@@ -100,7 +108,7 @@ def recorded_keys(folder: Path) -> tuple[set[str], list[str]]:
 
 
 def read_cases(folder: Path, name: str) -> pa.Table | None:
-    """Return a part's cases, or None if they are damaged or their observations are not all there."""
+    """Return a part's cases, or None if they are damaged or what was recorded of them is not all there."""
     cases = read_part(folder, CASES_FOLDER, name)
     if cases is None or cases.schema != CASES:
         return None
@@ -108,7 +116,13 @@ def read_cases(folder: Path, name: str) -> pa.Table | None:
         rows = pq.read_metadata(folder / OBSERVATIONS_FOLDER / f"{name}.parquet").num_rows
     except (OSError, pa.ArrowException):
         return None
-    return cases if rows == sum(cases["observations"].to_pylist()) else None
+    if rows != sum(cases["observations"].to_pylist()):
+        return None
+    columns = (cases[name].to_pylist() for name in ("case_id", "outcome", "observations"))
+    measured = {case for case, outcome, count in zip(*columns, strict=True) if outcome == "ok" and not count}
+    measurements = read_part(folder, MEASUREMENTS_FOLDER, name) if measured else MEASUREMENTS.empty_table()
+    there = measurements is not None and measured.issubset(measurements["case_id"].to_pylist())
+    return cases if there else None
 
 
 def belongs(observations: pa.Table, cases: pa.Table) -> bool:
@@ -120,7 +134,7 @@ def belongs(observations: pa.Table, cases: pa.Table) -> bool:
 def set_aside(folder: Path, names: Iterable[str]) -> None:
     """Rename parts that cannot be read, so that their cases are run again and nothing is deleted."""
     for name in names:
-        for kind in (CASES_FOLDER, OBSERVATIONS_FOLDER):
+        for kind in FOLDERS:
             path = folder / kind / f"{name}.parquet"
             if path.exists():
                 with write_errors(path):

@@ -53,12 +53,30 @@ def print_frame(
     if style == "csv":
         print_text(frame.to_csv(index=False))
     elif style == "json":
-        known = frame.astype(object).where(frame.notna(), None)  # pandas' own to_json would round to 15 decimals
-        rows = known.to_dict(orient="records")
+        rows = json_rows(frame)
         print_json({**heading, "rows": rows} if heading else rows)
     else:
         print_text(f"{title}\n" if title else "")
         print_renderable(frame_table(frame))
+
+
+def print_tables(tables: Mapping[str, pd.DataFrame], style: str, title: str, heading: Mapping[str, object]) -> None:
+    """Print several frames: as tables one below the other, as JSON all in one document, as CSV the first alone."""
+    (name, first), *others = tables.items()
+    if style == "json" and others:
+        rest = {other: json_rows(frame) for other, frame in others}
+        print_json({**heading, "table": name, "rows": json_rows(first), "tables": rest})
+        return
+    print_frame(first, style, title, heading)
+    if style == "table":
+        for other, frame in others:
+            print_frame(frame, style, f"{other}:")
+
+
+def json_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return a frame as JSON data; undefined figures are None."""
+    known = frame.astype(object).where(frame.notna(), None)  # pandas' own to_json would round to 15 decimals
+    return [{str(name): value for name, value in row.items()} for row in known.to_dict(orient="records")]
 
 
 def print_renderable(renderable: Any, width: int | None = WIDE) -> None:

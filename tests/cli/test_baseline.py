@@ -40,8 +40,8 @@ def test_without_names_the_whole_corpus_is_checked_and_a_users_folder_with_it(tm
     checked = []
     monkeypatch.setattr("mutkv.grid.check.check_mutant", lambda mutant, judge: checked.append(mutant.id) or [])
     done = mutkv(f"mutants check --mutants {write_mutant(tmp_path)}")
-    eight = ["evict", "freeze", "posfrozen", "posoff", "poszero", "prerot", "stale", "tril"]
-    assert sorted(checked) == sorted([*eight, "halfpos"])
+    nine = ["evict", "freeze", "posfrozen", "posoff", "poszero", "prerot", "stale", "tril", "unmasked"]
+    assert sorted(checked) == sorted([*nine, "halfpos"])
     assert done.out.endswith("9 of 9 mutants are as their files say\n")
 
 

@@ -281,6 +281,7 @@ def test_a_cost_that_raises_is_one_line_and_no_crash(small):
 class TwoLayouts:
     """A part whose cases do not observe alike: two of steps 0 to 2, one of 1 and 2, one of 0 to 2 in another row."""
 
+    study = None
     step = np.array([0, 1, 2, 1, 2, 0, 1, 2, 0, 1, 2])
     row = np.array([0] * 8 + [1] * 3)
 

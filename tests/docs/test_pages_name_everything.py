@@ -9,12 +9,12 @@ import pytest
 from mutkv.configuration import CONFIGURATION_COLUMNS, Configuration
 from mutkv.detectors import shipped_detectors
 from mutkv.exit_codes import ExitCode
-from mutkv.grid.columns import CASES, DATASET_VERSION, observations_schema
+from mutkv.grid.columns import CASES, DATASET_VERSION, MEASUREMENTS, observations_schema
 from mutkv.grid.scenario import FOLLOWED, Axes, Scenario
 from mutkv.mutation.mutant import Mutant, Patch, Report
 from mutkv.mutation.registry import load_shipped
 from mutkv.report.catalogue import scenarios_table
-from mutkv.report.summary import TABLES
+from mutkv.report.summary import SUMMARIES
 from mutkv.resources import shipped
 from mutkv.scoring import DetectorScore, Score
 
@@ -39,10 +39,14 @@ def test_every_column_of_observations_is_in_the_results_page_with_its_type_and_o
     assert documented_columns("observations") == expected
 
 
+def test_every_column_of_measurements_is_in_the_results_page_with_its_type_and_order():
+    assert documented_columns("measurements") == [(field.name, TYPES[field.type]) for field in MEASUREMENTS]
+
+
 def test_the_results_page_names_the_dataset_version_and_every_summary_table():
     assert f"The version is {DATASET_VERSION};" in text_of("docs/results.md")
     section = text_of("docs/results.md").split("## The tables of `grid run`")[1]
-    assert set(re.findall(r"^- `(\w+)`", section, re.MULTILINE)) == set(TABLES)
+    assert set(re.findall(r"^- `([\w-]+)`", section, re.MULTILINE)) == set(SUMMARIES)
 
 
 def test_every_exit_code_is_in_its_page_with_its_number():

@@ -46,7 +46,7 @@ def test_a_shipped_scenario_has_the_promised_number_of_cases(name, cases):
 
 
 def test_every_shipped_file_is_found_by_the_name_it_gives_itself():
-    assert len(scenario_files()) == 8
+    assert len(scenario_files()) == 14
     assert all(find_scenario(name).name == name for name in scenario_files())
 
 
@@ -137,7 +137,7 @@ def test_trained_weights_are_refused_beyond_the_length_they_were_trained_on(tmp_
 def test_an_unknown_scenario_is_answered_with_the_nearest_names():
     with pytest.raises(UsageError, match=r"^unknown scenario 'detector': did you mean .*detectors"):
         find_scenario("detector")
-    with pytest.raises(UsageError, match=r"^unknown scenario 'zzzz': known: detectors, "):
+    with pytest.raises(UsageError, match=r"^unknown scenario 'zzzz': known: batch-shape, "):
         find_scenario("zzzz")
 
 

@@ -1,4 +1,4 @@
-"""The table that ends a run: each of the four kinds against what plain Python finds in the Parquet rows."""
+"""The tables of a grid of mutants or formats: each against what plain Python finds in the Parquet rows."""
 
 from pathlib import Path
 
@@ -7,7 +7,8 @@ import pytest
 
 from mutkv.errors import UsageError
 from mutkv.grid.results import Results
-from mutkv.report.summary import TABLES, summary
+from mutkv.report.summary import SUMMARIES, summary
+from mutkv.studies import STUDIES
 
 from .datasets import KINDS, changed, chosen, make_dataset, recorded, worst
 
@@ -27,12 +28,15 @@ def grouped(cases, *names):
     return groups
 
 
-def rows_of(frame):
+def rows_of(tables):
+    """Return the rows of a run's only table."""
+    [frame] = tables.values()
     return frame.to_dict(orient="records")
 
 
 def test_every_kind_of_table_is_tested_here():
-    assert set(KINDS) == set(TABLES)
+    elsewhere = {"rounding", "length-profile", "batch-shape", *STUDIES}
+    assert set(KINDS) | elsewhere == set(SUMMARIES)
 
 
 def test_the_table_of_mutants_has_a_row_per_mutant_in_the_scenarios_order(results):
@@ -149,8 +153,9 @@ def test_a_case_that_failed_is_counted_and_its_observations_and_labels_are_not()
         {"case_id": "5", "mutant": "clean", "outcome": "ok", "observable": False, "output_changed": False},
     ]
     observations = [("1", 0, 0.0), ("1", 1, 0.25), ("2", 1, 0.5), ("2", 2, 4.0), ("3", 1, 99.0), ("5", 0, 0.0)]
-    table = summary(hand_made(cases, observations)).astype(object)
-    rows = rows_of(table.where(table.notna(), None))
+    [table] = summary(hand_made(cases, observations)).values()
+    table = table.astype(object)
+    rows = table.where(table.notna(), None).to_dict(orient="records")
     names = ["mutant", "cases", "max|Δ| step 1", "max|Δ| all steps", "observable %", "output changed %"]
     assert [list(row) for row in rows] == [names] * 3
     assert [list(row.values()) for row in rows] == [

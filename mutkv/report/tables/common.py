@@ -1,0 +1,27 @@
+"""What several tables start from: the observations of cases that ran to the end, and the order of mutants."""
+
+import numpy as np
+import pandas as pd
+
+from mutkv.grid.results import Results
+
+FORMAT = ["storage", "accumulator", "prefill_order"]
+
+
+def observations_of(results: Results, *names: str) -> pd.DataFrame:
+    """Return the observations of cases that ran to the end, with these columns of their case."""
+    columns = ["case_id", *names]
+    cases = results.cases.loc[results.cases["outcome"] == "ok", columns]
+    return results.observations.merge(cases, on="case_id")
+
+
+def in_plan_order(results: Results, table: pd.DataFrame) -> list[str]:
+    """Return the mutants of a table, mutants in the scenario's order, then clean and control."""
+    rank = {name: index for index, name in enumerate(results.plan["mutants"])}
+    return sorted(table.index, key=lambda name: (rank.get(name, len(rank)), name))
+
+
+def percent(flags: pd.Series) -> float:
+    """Return the share of true flags in percent, NaN where there is none to judge."""
+    known = flags.dropna()
+    return float(known.astype(bool).mean() * 100) if len(known) else np.nan

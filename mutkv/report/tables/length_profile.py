@@ -1,0 +1,111 @@
+"""How each fault shows at each prefix length, and the fewest probes that see them all.
+
+A probe is one comparison of the two paths: a model (weights, sharpness), a prefix length and a step. What a probe
+sees depends on the draw of the weights, so that every figure is over seeds.
+"""
+
+import pandas as pd
+
+from mutkv.grid.results import Results
+from mutkv.report.tables.common import in_plan_order, observations_of
+from mutkv.scoring.cover import smallest_cover
+
+MODEL = ["weights", "sharpness"]
+PROBE = [*MODEL, "prompt_length", "step"]
+TOLERANCE = 1e-2
+"""The chapter's tolerance on |Δ|, beside its assertion on the argmax."""
+RULES = {"argmax differs": "flip", f"|Δ| > {TOLERANCE:g}": "over"}
+
+
+def length_profile_tables(results: Results) -> dict[str, pd.DataFrame]:
+    """Return ``flips`` and ``deviation`` by length, ``first flip`` by mutant, ``probes``, and ``profile``, the data."""
+    observations = observations_of(results, "mutant", "seed", *MODEL, "prompt_length").query("mutant != 'clean'")
+    flip, over = observations["argmax_cached"] != observations["argmax_full"], observations["max_abs"] > TOLERANCE
+    observations = observations.assign(flip=flip, over=over)
+    runs = observations.groupby([*MODEL, "prompt_length", "mutant", "seed"], sort=False).agg(
+        flip=("flip", "any"), max_abs=("max_abs", "max")
+    )
+    mutants = [name for name in in_plan_order(results, runs.groupby("mutant").first()) if name != "clean"]
+    return {
+        "flips": flips_table(runs, mutants),
+        "deviation": deviation_table(runs, mutants),
+        "first flip": first_flip_table(runs, mutants),
+        "probes": probes_table(observations),
+        "profile": profile_data(observations, mutants),
+    }
+
+
+def flips_table(runs: pd.DataFrame, mutants: list[str]) -> pd.DataFrame:
+    """One row per model and length: seeds whose argmax flips at some step, and the mutants that no seed shows."""
+    keys = [*MODEL, "prompt_length"]
+    flips = runs.groupby([*keys, "mutant"])["flip"].sum().unstack("mutant")[mutants]
+    unseen = flips.eq(0).apply(lambda row: ", ".join(name for name in mutants if row[name]) or "none", axis=1)
+    seeds = runs.groupby([*keys, "mutant"]).size().groupby(keys).max()
+    return flips.assign(**{"unseen": unseen}).pipe(with_first, "seeds", seeds)
+
+
+def deviation_table(runs: pd.DataFrame, mutants: list[str]) -> pd.DataFrame:
+    """One row per model and length: the median over seeds of the largest deviation."""
+    deviation = runs.groupby([*MODEL, "prompt_length", "mutant"])["max_abs"].median()
+    return deviation.unstack("mutant")[mutants].rename_axis(columns=None).reset_index()
+
+
+def first_flip_table(runs: pd.DataFrame, mutants: list[str]) -> pd.DataFrame:
+    """One row per model and mutant: the lengths at which it flips the argmax, and where |Δ| (median) is largest."""
+    by_length = runs.groupby([*MODEL, "mutant", "prompt_length"]).agg(
+        share=("flip", "mean"), deviation=("max_abs", "median")
+    )
+    rows = []
+    for key, lengths in by_length.groupby([*MODEL, "mutant"]):
+        share, deviation = lengths["share"].droplevel([0, 1, 2]), lengths["deviation"].droplevel([0, 1, 2])
+        rows.append(
+            dict(zip([*MODEL, "mutant"], key, strict=True))
+            | {"some seed from": first_index(share > 0), "every seed from": first_index(share == 1)}
+            | {"no seed at": ", ".join(map(str, share.index[share == 0])) or "none"}
+            | {"|Δ| at shortest": deviation.iloc[0], "largest |Δ|": deviation.max(), "at length": deviation.idxmax()}
+            | {"|Δ| at longest": deviation.iloc[-1]}
+        )
+    table = pd.DataFrame(rows).astype({"some seed from": "Int64", "every seed from": "Int64"})
+    return table.sort_values([*MODEL, "mutant"], key=lambda column: ranked(column, mutants), kind="stable")
+
+
+def probes_table(observations: pd.DataFrame) -> pd.DataFrame:
+    """One row per probe of the smallest set that catches every mutant on every seed, by rule and kind of weights."""
+    rows = []
+    for _, part in observations.groupby("weights", sort=False):
+        targets = part["mutant"] + " seed " + part["seed"].astype(str)
+        for rule, column in RULES.items():
+            caught = part.assign(target=targets).pivot(index=PROBE, columns="target", values=column).eq(True)
+            probes = caught.index.to_frame(index=False)
+            chosen = smallest_cover(caught, (probes["prompt_length"] + probes["step"]).to_numpy(float))
+            missed = int((~caught.any()).sum())
+            about = {"rule": rule, "targets": caught.shape[1], "caught by none": missed}
+            rows += [about | probes.loc[row].to_dict() | {"catches": int(caught.iloc[row].sum())} for row in chosen]
+    return pd.DataFrame(rows)
+
+
+def profile_data(observations: pd.DataFrame, mutants: list[str]) -> pd.DataFrame:
+    """One row per probe and mutant: seeds, flips, and the deviation's least, median and largest value."""
+    groups = observations.groupby([*PROBE, "mutant"], sort=False)
+    figures = {"seeds": groups.size(), "flips": groups["flip"].sum()}
+    figures |= {f"{name} |Δ|": groups["max_abs"].agg(name) for name in ("min", "median", "max")}
+    keys = [*PROBE, "mutant"]
+    table = pd.DataFrame(figures).reset_index()
+    return table.sort_values(keys, key=lambda column: ranked(column, mutants), kind="stable")
+
+
+def first_index(flags: "pd.Series[bool]") -> int | None:
+    """Return the first label whose flag is true."""
+    return int(flags.index[flags][0]) if flags.any() else None
+
+
+def ranked(column: pd.Series, mutants: list[str]) -> pd.Series:
+    """Return a column as it is sorted: mutants in the plan's order."""
+    return column.map(mutants.index) if column.name == "mutant" else column
+
+
+def with_first(table: pd.DataFrame, name: str, values: pd.Series) -> pd.DataFrame:
+    """Return a table with its index as columns, and one more column behind them."""
+    table = table.rename_axis(columns=None)
+    table.insert(0, name, values)
+    return table.reset_index()
