@@ -130,7 +130,8 @@ def draw_figure(results: "Results", tables: "dict[str, pd.DataFrame]") -> None:
     except UsageError as error:
         click.echo(f"mutkv: warning: no figure: {error}", err=True)
         return
-    click.echo(f"figure: {' and '.join(map(str, files))}", err=True)
+    if files:
+        click.echo(f"figure: {' and '.join(map(str, files))}", err=True)
 
 
 def heading(results: "Results") -> dict[str, object]:

@@ -88,7 +88,9 @@ class Scenario(StrictModel):
         if self.study is not None and self.study not in STUDIES:
             raise ValueError(str(unknown_name("study", self.study, STUDIES)))
         if self.study is not None and "table" in self.model_fields_set:
-            raise ValueError("'table' has no meaning beside 'study', which has a table of its own: leave it out")
+            raise ValueError("'table' has no meaning beside 'study', which has tables of its own: leave it out")
+        if self.study is not None and "control" in self.benign:
+            raise ValueError("a study measures one engine and has no control: write benign = ['clean']")
         return self
 
     def configurations(self) -> Iterator[Configuration]:

@@ -19,8 +19,8 @@ def smallest_cover(catches: pd.DataFrame, cost: NDArray[np.float64]) -> list[int
     matrix = catches.to_numpy(float)[:, catches.any().to_numpy()]
     if not matrix.size:
         return []
-    # The shares of the cost add up to less than one probe, so that they decide between sets of equal size alone.
-    objective = 1 + cost / (cost.sum() + 1)
-    everything = LinearConstraint(matrix.T, lb=1)
-    solution = milp(objective, constraints=everything, integrality=np.ones(len(matrix)), bounds=Bounds(0, 1))
-    return [int(row) for row in np.flatnonzero(solution.x > 0.5)]
+    ones, everything = np.ones(len(matrix)), LinearConstraint(matrix.T, lb=1)
+    exactly = {"integrality": ones, "bounds": Bounds(0, 1), "options": {"mip_rel_gap": 0}}
+    size = round(milp(ones, constraints=everything, **exactly).fun)
+    cheapest = milp(cost, constraints=[everything, LinearConstraint(ones, ub=size)], **exactly)
+    return [int(row) for row in np.flatnonzero(cheapest.x > 0.5)]

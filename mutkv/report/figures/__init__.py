@@ -17,7 +17,7 @@ DRAWN = ("rounding", "length-profile", "batch-shape", "training-prefix")
 
 
 def draw(kind: str, tables: dict[str, pd.DataFrame], folder: Path, name: str) -> Sequence[Path]:
-    """Draw the figure of a kind of scenario from its tables; return the files, SVG and PNG.
+    """Draw the figure of a kind of scenario from its tables; return the files, SVG and PNG, or none.
 
     Raises:
         UsageError: the folder cannot be written.
@@ -25,11 +25,12 @@ def draw(kind: str, tables: dict[str, pd.DataFrame], folder: Path, name: str) ->
     from mutkv.report.figures.style import save, styled
 
     with styled():
-        return save(drawing(kind)(tables), folder, name)
+        figure = drawing(kind)(tables)
+        return [] if figure is None else save(figure, folder, name)
 
 
-def drawing(kind: str) -> "Callable[[dict[str, pd.DataFrame]], Figure]":
-    """Return the function that draws a kind of scenario."""
+def drawing(kind: str) -> "Callable[[dict[str, pd.DataFrame]], Figure | None]":
+    """Return the function that draws a kind of scenario; it gives None where the tables hold nothing to draw."""
     from mutkv.report.figures.batch_shape import batch_shape_figure
     from mutkv.report.figures.length_profile import length_profile_figure
     from mutkv.report.figures.rounding import rounding_figure

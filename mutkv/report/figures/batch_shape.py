@@ -19,6 +19,7 @@ def batch_shape_figure(tables: dict[str, pd.DataFrame]) -> Figure:
     for storage, panel in zip(FORMATS, axes[1:], strict=True):
         draw_detectors(panel, tables["detectors"].query("storage == @storage"))
         panel.set_title(f"native {storage}")
+    axes[1].set_ylabel("detector")
     for panel in axes[2:]:
         panel.set_yticklabels([])
     shared_legend(figure, axes[1:2], 2)

@@ -9,13 +9,15 @@ from mutkv.report.tables.length_profile import MODEL, TOLERANCE
 KEYS = [*MODEL, "prompt_length", "seeds", "unseen"]
 
 
-def length_profile_figure(tables: dict[str, pd.DataFrame]) -> Figure:
+def length_profile_figure(tables: dict[str, pd.DataFrame]) -> Figure | None:
     """Draw one column per model; above the median deviation, below the share of seeds whose argmax flips.
 
     A prompt of 0 tokens has no place on a logarithmic axis; it behaves as one of 1.
     """
     flips, deviation = (tables[name].query("prompt_length > 0") for name in ("flips", "deviation"))
     mutants = [name for name in flips.columns if name not in KEYS]
+    if deviation.empty:
+        return None
     models = list(deviation.groupby(MODEL, sort=False))
     figure, axes = panels(11, 6.2, len(models), 2, sharex="col", sharey="row")
     for column, (key, lengths) in enumerate(models):

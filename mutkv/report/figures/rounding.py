@@ -17,11 +17,12 @@ WIDTH = 0.26
 
 def rounding_figure(tables: dict[str, pd.DataFrame]) -> Figure:
     """Draw positions that agree exactly, and runs whose tokens differ with a cache and without."""
-    figure, axes = panels(11, 3.8, 3, width_ratios=[1.1, 1, 1])
-    agreement = tables["agreement"]
-    draw_agreement(axes[0], agreement[agreement["weights"] == "random"])
-    flips = tables["flips"]
-    for weights, panel in zip(("random", "near-tied"), axes[1:], strict=True):
+    agreement, flips = tables["agreement"], tables["flips"]
+    kinds = list(agreement["weights"].unique())
+    figure, axes = panels(3.6 * (len(kinds) + 1), 3.8, len(kinds) + 1)
+    draw_agreement(axes[0], agreement[agreement["weights"] == kinds[0]])
+    axes[0].set_title(f"two full passes in two orders, {kinds[0]} weights")
+    for weights, panel in zip(kinds, axes[1:], strict=True):
         draw_flips(panel, flips[flips["weights"] == weights])
         panel.set_title(f"{weights} weights, {flips['runs'].max()} runs each")
     shared_legend(figure, axes[:2], 5)
@@ -45,7 +46,6 @@ def draw_agreement(axes: Axes, agreement: pd.DataFrame) -> None:
     axes.set_xlabel("accumulator")
     axes.set_ylabel("positions that agree in every bit (%)")
     axes.set_ylim(0, 108)
-    axes.set_title("two full passes in two orders, random weights")
 
 
 def draw_flips(axes: Axes, flips: pd.DataFrame) -> None:

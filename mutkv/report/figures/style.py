@@ -42,8 +42,9 @@ def styled() -> Iterator[None]:
 
 
 def line_style(index: int) -> dict[str, Any]:
-    """Return colour, marker and dashes of line number ``index``."""
-    return {"color": COLOURS[index % 8], "marker": MARKERS[index % 8], "linestyle": DASHES[index % 8]}
+    """Return colour, marker and dashes of line number ``index``; no two of 64 look alike."""
+    turn = (index + index // 8) % 8
+    return {"color": COLOURS[turn], "marker": MARKERS[index % 8], "linestyle": DASHES[turn]}
 
 
 def panels(width: float, height: float, columns: int, rows: int = 1, **options: Any) -> tuple[Figure, list[Axes]]:

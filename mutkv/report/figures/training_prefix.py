@@ -1,5 +1,7 @@
 """The figure of ``training-prefix``: what is left of the gradient, and where training ends, by length of the prefix."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -7,31 +9,41 @@ from matplotlib.figure import Figure
 from mutkv.report.figures.style import line_style, panels
 from mutkv.report.tables.training_prefix import WAYS
 
-SOURCE = {"cosine": (6, 0.857), "through": (6, 0.059), "constant": (6, 1.346)}
-"""The article's figures: prefix length (of 12 tokens) and value."""
+SOURCE_PREFIX, SOURCE_TOKENS = 6, 12
+SOURCE = {"cosine": 0.857, "through": 0.059, "constant": 1.346}
+"""The article's figures, at a prefix of 6 of 12 tokens."""
 
 
 def training_prefix_figure(tables: dict[str, pd.DataFrame]) -> Figure:
     """Draw the gradient's cosine and the held-out losses over the prefix, and the losses while training at one."""
     figure, (cosine, losses, curves) = panels(11, 3.6, 3)
     training = tables["training"].rename(columns=lambda name: name.removeprefix("cosine "))
+    tokens = sorted((training["prompt_length"] + training["steps"]).unique())
     band(cosine, training, "prompt_length", 0, "mean and range of seeds")
-    cosine.plot(*SOURCE["cosine"], "*", color="black", markersize=11, markerfacecolor="white", label="source")
     cosine.set_ylabel("cosine of the two gradients")
     cosine.set_ylim(0, 1.05)
-    cosine.legend(fontsize=8)
     for index, way in enumerate(WAYS):
         band(losses, tables["losses"].query("way == @way"), "prompt_length", index, way)
-    for way in ("through", "constant"):
-        losses.plot(*SOURCE[way], "*", color="black", markersize=11, markerfacecolor="white")
     losses.set_ylabel("held-out suffix loss (nats per token)")
-    losses.set_title("after training (stars: source)")
-    losses.legend(fontsize=8)
+    losses.set_title("after training")
+    if tokens == [SOURCE_TOKENS]:
+        mark_source(cosine, ["cosine"])
+        mark_source(losses, ["through", "constant"])
     for axes in (cosine, losses):
-        axes.set_xlabel("prefix (tokens of 12)")
-        axes.set_xticks(sorted(tables["training"]["prompt_length"]))
-    draw_curves(curves, tables["curves"].query("prompt_length == 6"))
+        axes.set_xlabel(f"prefix (tokens of {' or '.join(map(str, tokens))})")
+        axes.set_xticks(sorted(training["prompt_length"]))
+        axes.legend(fontsize=8)
+    middle = training["prompt_length"].iloc[(training["prompt_length"] - training["steps"]).abs().argmin()]
+    draw_curves(curves, tables["curves"].query("prompt_length == @middle"))
+    curves.set_title(f"prefix of {middle} tokens")
     return figure
+
+
+def mark_source(axes: Axes, names: list[str]) -> None:
+    """Mark the article's figures."""
+    places = [SOURCE_PREFIX] * len(names)
+    look: dict[str, Any] = {"color": "black", "markersize": 11, "markerfacecolor": "white", "linestyle": "none"}
+    axes.plot(places, [SOURCE[name] for name in names], marker="*", label="source", **look)
 
 
 def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
@@ -41,7 +53,6 @@ def draw_curves(axes: Axes, curves: pd.DataFrame) -> None:
     axes.set_yscale("log")
     axes.set_xlabel("training step")
     axes.set_ylabel("held-out suffix loss (nats per token)")
-    axes.set_title("prefix of 6 tokens")
     axes.legend(fontsize=8)
 
 

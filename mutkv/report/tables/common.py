@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from mutkv.configuration import CONFIGURATION_COLUMNS
 from mutkv.grid.results import Results
 
 FORMAT = ["storage", "accumulator", "prefill_order"]
@@ -15,6 +16,19 @@ def observations_of(results: Results, *names: str) -> pd.DataFrame:
     return results.observations.merge(cases, on="case_id")
 
 
+def apart_from(cases: pd.DataFrame, *names: str) -> pd.Series:
+    """Return a label per case of all configuration columns but these: equal where only these differ."""
+    columns = [name for name in CONFIGURATION_COLUMNS if name not in names]
+    return pd.Series([" ".join(map(str, row)) for row in cases[columns].to_numpy()], cases.index, dtype=str)
+
+
+def measured(results: Results, clean: bool = False) -> pd.DataFrame:
+    """Return what a study measured in cases that ran to the end; with ``clean``, of the engine without a mutant."""
+    found = results.measurements
+    found = found[found["outcome"] == "ok"]
+    return found[found["mutant"] == "clean"] if clean else found
+
+
 def in_plan_order(results: Results, table: pd.DataFrame) -> list[str]:
     """Return the mutants of a table, mutants in the scenario's order, then clean and control."""
     rank = {name: index for index, name in enumerate(results.plan["mutants"])}
@@ -25,3 +39,8 @@ def percent(flags: pd.Series) -> float:
     """Return the share of true flags in percent, NaN where there is none to judge."""
     known = flags.dropna()
     return float(known.astype(bool).mean() * 100) if len(known) else np.nan
+
+
+def no_tables(*names: str) -> dict[str, pd.DataFrame]:
+    """Return the tables of a run of which nothing is recorded yet."""
+    return {name: pd.DataFrame() for name in names}

@@ -4,10 +4,14 @@ A probe is one comparison of the two paths: a model (weights, sharpness), a pref
 sees depends on the draw of the weights, so that every figure is over seeds.
 """
 
+from collections.abc import Hashable
+from typing import Any
+
 import pandas as pd
 
+from mutkv.grid.plan import BENIGN
 from mutkv.grid.results import Results
-from mutkv.report.tables.common import in_plan_order, observations_of
+from mutkv.report.tables.common import apart_from, in_plan_order, observations_of
 from mutkv.scoring.cover import smallest_cover
 
 MODEL = ["weights", "sharpness"]
@@ -18,21 +22,30 @@ RULES = {"argmax differs": "flip", f"|Δ| > {TOLERANCE:g}": "over"}
 
 
 def length_profile_tables(results: Results) -> dict[str, pd.DataFrame]:
-    """Return ``flips`` and ``deviation`` by length, ``first flip`` by mutant, ``probes``, and ``profile``, the data."""
-    observations = observations_of(results, "mutant", "seed", *MODEL, "prompt_length").query("mutant != 'clean'")
-    flip, over = observations["argmax_cached"] != observations["argmax_full"], observations["max_abs"] > TOLERANCE
-    observations = observations.assign(flip=flip, over=over)
-    runs = observations.groupby([*MODEL, "prompt_length", "mutant", "seed"], sort=False).agg(
-        flip=("flip", "any"), max_abs=("max_abs", "max")
-    )
-    mutants = [name for name in in_plan_order(results, runs.groupby("mutant").first()) if name != "clean"]
+    """Return ``flips`` and ``deviation`` by length, ``first-flip`` by mutant, ``probes``, and ``profile``, the data."""
+    probed = probe_results(results)
+    runs = probed.groupby([*MODEL, "prompt_length", "mutant", "draw"], sort=False)[["flip", "max_abs"]].max()
+    mutants = in_plan_order(results, runs.groupby("mutant").first())
     return {
         "flips": flips_table(runs, mutants),
         "deviation": deviation_table(runs, mutants),
-        "first flip": first_flip_table(runs, mutants),
-        "probes": probes_table(observations),
-        "profile": profile_data(observations, mutants),
+        "first-flip": first_flip_table(runs, mutants),
+        "probes": probes_table(probed),
+        "profile": profile_data(probed, mutants),
     }
+
+
+def probe_results(results: Results) -> pd.DataFrame:
+    """Return what each probe sees of each mutant on each draw: all that is not model or length, seed above all."""
+    observations = observations_of(results, "mutant", *MODEL, "prompt_length")
+    draws = dict(zip(results.cases["case_id"], apart_from(results.cases, *MODEL, "prompt_length"), strict=True))
+    observations = observations[~observations["mutant"].isin(BENIGN)].assign(
+        draw=lambda rows: rows["case_id"].map(draws),
+        flip=lambda rows: rows["argmax_cached"] != rows["argmax_full"],
+        over=lambda rows: rows["max_abs"] > TOLERANCE,
+    )
+    rows_of_a_batch = observations.groupby([*PROBE, "mutant", "draw"], sort=False)
+    return rows_of_a_batch[["flip", "over", "max_abs"]].max().reset_index()
 
 
 def flips_table(runs: pd.DataFrame, mutants: list[str]) -> pd.DataFrame:
@@ -65,28 +78,36 @@ def first_flip_table(runs: pd.DataFrame, mutants: list[str]) -> pd.DataFrame:
             | {"|Δ| at shortest": deviation.iloc[0], "largest |Δ|": deviation.max(), "at length": deviation.idxmax()}
             | {"|Δ| at longest": deviation.iloc[-1]}
         )
+    if not rows:
+        return pd.DataFrame(columns=[*MODEL, "mutant"])
     table = pd.DataFrame(rows).astype({"some seed from": "Int64", "every seed from": "Int64"})
     return table.sort_values([*MODEL, "mutant"], key=lambda column: ranked(column, mutants), kind="stable")
 
 
-def probes_table(observations: pd.DataFrame) -> pd.DataFrame:
+def probes_table(probed: pd.DataFrame) -> pd.DataFrame:
     """One row per probe of the smallest set that catches every mutant on every seed, by rule and kind of weights."""
     rows = []
-    for _, part in observations.groupby("weights", sort=False):
-        targets = part["mutant"] + " seed " + part["seed"].astype(str)
+    for weights, part in probed.groupby("weights", sort=False):
+        targets = part["mutant"] + " " + part["draw"]
         for rule, column in RULES.items():
             caught = part.assign(target=targets).pivot(index=PROBE, columns="target", values=column).eq(True)
             probes = caught.index.to_frame(index=False)
             chosen = smallest_cover(caught, (probes["prompt_length"] + probes["step"]).to_numpy(float))
             missed = int((~caught.any()).sum())
-            about = {"rule": rule, "targets": caught.shape[1], "caught by none": missed}
+            about: dict[Hashable, Any] = {
+                "rule": rule,
+                "targets": caught.shape[1],
+                "caught by none": missed,
+                "weights": weights,
+            }
             rows += [about | probes.loc[row].to_dict() | {"catches": int(caught.iloc[row].sum())} for row in chosen]
+            rows += [] if chosen else [about]
     return pd.DataFrame(rows)
 
 
-def profile_data(observations: pd.DataFrame, mutants: list[str]) -> pd.DataFrame:
+def profile_data(probed: pd.DataFrame, mutants: list[str]) -> pd.DataFrame:
     """One row per probe and mutant: seeds, flips, and the deviation's least, median and largest value."""
-    groups = observations.groupby([*PROBE, "mutant"], sort=False)
+    groups = probed.groupby([*PROBE, "mutant"], sort=False)
     figures = {"seeds": groups.size(), "flips": groups["flip"].sum()}
     figures |= {f"{name} |Δ|": groups["max_abs"].agg(name) for name in ("min", "median", "max")}
     keys = [*PROBE, "mutant"]

@@ -6,6 +6,7 @@ one order and decode in the other stand beside them. Only the comparison of the 
 
 import pandas as pd
 
+from mutkv.grid.plan import BENIGN
 from mutkv.grid.results import Results
 from mutkv.report.tables.common import observations_of
 from mutkv.scoring.interval import proportion
@@ -26,6 +27,7 @@ def rounding_tables(results: Results) -> dict[str, pd.DataFrame]:
 def compared(results: Results) -> pd.DataFrame:
     """Return the observations, each with what it compares; a control beside unsplit runs would count twice."""
     observations = observations_of(results, "mutant", "seed", "prefill_order", "decode_order", *FORMAT)
+    observations = observations[observations["mutant"].isin(BENIGN)].copy()
     split = observations["prefill_order"] != observations["decode_order"]
     control = observations["mutant"] == "control"
     observations["comparison"] = CACHED
@@ -56,11 +58,11 @@ def flips_table(observations: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for key, group in runs.groupby(keys, sort=False):
         few = group[group["seed"] < FEW]
-        for part in (few,) if len(few) == len(group) else (few, group):
+        for part in (group,) if len(few) in (0, len(group)) else (few, group):
             share = proportion(int(part["differs"].sum()), len(part), "wilson")
             figures = {"runs": len(part), "flipped": int(part["differs"].sum())}
             rows.append(dict(zip(keys, key, strict=True)) | figures | {"low": share.low, "high": share.high})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=[*keys, "runs", "flipped", "low", "high"])
 
 
 def runs_table(flips: pd.DataFrame) -> pd.DataFrame:

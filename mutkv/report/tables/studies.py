@@ -3,33 +3,40 @@
 import pandas as pd
 
 from mutkv.grid.results import Results
-from mutkv.report.tables.common import in_plan_order
+from mutkv.report.tables.common import in_plan_order, measured, no_tables
 
 STREAMS = ("residual", "keys", "values")
 
 
 def causality_tables(results: Results) -> dict[str, pd.DataFrame]:
     """Return ``layers`` (what appending a token and what the cache changes) and ``infection`` (by mutant)."""
-    worst = results.measurements.groupby(["mutant", "part", "quantity"])["value"].max().unstack("quantity")
+    found = measured(results)
+    if found.empty:
+        return no_tables("layers", "infection")
+    found = found.assign(layer=found["part"].str.removeprefix("layer ").astype(int))
+    worst = found.groupby(["mutant", "layer", "quantity"])["value"].max().unstack("quantity")
     order = in_plan_order(results, worst.groupby("mutant").first())
     worst = worst.reindex(order, level="mutant")
     streams = [f"{what}: {stream}" for what in ("append", "cache") for stream in STREAMS]
-    layers = worst[streams].rename_axis(columns=None).reset_index().rename(columns={"part": "layer"})
-    layers["layer"] = layers["layer"].str.removeprefix("layer ")
-    infected = worst["infected"].unstack("part").reindex(order)
-    first = infected.gt(0).apply(lambda row: row.idxmax().removeprefix("layer ") if row.any() else "none", axis=1)
+    layers = worst[streams].rename_axis(columns=None).reset_index()
+    infected = worst["infected"].unstack("layer").reindex(order)
+    first = infected.gt(0).apply(lambda row: str(row.idxmax()) if row.any() else "none", axis=1)
+    infected.columns = pd.Index([f"layer {layer}" for layer in infected.columns])
     infected.insert(0, "first infected layer", first)
     return {"layers": layers, "infection": infected.rename_axis(columns=None).reset_index()}
 
 
 def gradients_tables(results: Results) -> dict[str, pd.DataFrame]:
     """Return ``gradients``, one row per structure, and ``tensors``, one row per structure and tensor."""
+    found = measured(results, clean=True)
+    if found.empty:
+        return no_tables("gradients", "tensors")
     keys = ["positions", "depth"]
-    worst = results.measurements.groupby([*keys, "part", "quantity"], sort=False)["value"].max().unstack("quantity")
+    worst = found.groupby([*keys, "part", "quantity"], sort=False)["value"].max().unstack("quantity")
     tensors = worst.rename_axis(columns=None).reset_index().rename(columns={"part": "tensor"})
     groups = tensors.groupby(keys, sort=False)
     figures = {
-        "seeds": results.cases.groupby(keys)["seed"].nunique(),
+        "seeds": found.groupby(keys)["seed"].nunique(),
         "tensors": groups.size(),
         "largest gradient": groups["gradient size"].max(),
         "largest error": groups["gradient error"].max(),

@@ -3,6 +3,7 @@
 import pandas as pd
 
 from mutkv.grid.results import Results
+from mutkv.report.tables.common import measured, no_tables
 
 WAYS = ("through", "constant", "frozen")
 KEYS = ["prompt_length", "steps"]
@@ -11,7 +12,9 @@ SPREAD = ("mean", "min", "max")
 
 def training_prefix_tables(results: Results) -> dict[str, pd.DataFrame]:
     """Return ``training``, one row per prefix, ``losses`` by way, and as data ``curves`` and ``cosines`` by tensor."""
-    found = results.measurements
+    found = measured(results, clean=True)
+    if found.empty:
+        return no_tables("training", "losses", "curves", "cosines")
     curves = found[found["quantity"].str.startswith("held-out loss, ")]
     curves = curves.assign(
         way=curves["quantity"].str.removeprefix("held-out loss, "),
