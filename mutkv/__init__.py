@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mutkv.api import inject, load, score
     from mutkv.detectors.detector import detector
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = ["detector", "inject", "load", "score"]
 
 HOMES = {"detector": "mutkv.detectors.detector", "inject": "mutkv.api", "load": "mutkv.api", "score": "mutkv.api"}
