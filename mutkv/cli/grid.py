@@ -1,19 +1,15 @@
 """``mutkv grid``: plan a scenario, run it, see how far it is, show what it found."""
 
-import shlex
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from mutkv.cli.options import completer, mutants_option, output_options, results_argument, scenario_names
-from mutkv.errors import UsageError
+from mutkv.cli.results import completeness_line, heading, show, warn
 from mutkv.exit_codes import ExitCode
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from mutkv.grid.grid import Run
     from mutkv.grid.plan import Plan
     from mutkv.grid.results import Results
@@ -100,60 +96,6 @@ def report_interrupt(results: "Results") -> int:
     text = f"interrupted: {count.planned - count.missing} of {count.planned} cases are recorded in {results.folder}"
     click.echo(f"mutkv: {text}; pending: {named or 'none'}; the same command goes on from here", err=True)
     return ExitCode.INTERRUPTED
-
-
-def show(
-    results: "Results", style: str | None, by: str | None = None, name: str | None = None, figure: bool = False
-) -> None:
-    """Print completeness, the scenario's tables and the next command; draw its figure, if it has one."""
-    from mutkv.report.render import print_tables
-    from mutkv.report.summary import chosen, summary
-
-    warn(results)
-    tables = summary(results, by)
-    shown = chosen(results, tables, name)
-    print_tables(shown, style or "table", completeness_line(results), heading(results))
-    if figure:
-        draw_figure(results, tables)
-    if style is None and results.table == "mutants":
-        click.echo(f"next: mutkv score {shlex.quote(str(results.folder))} --detector every-step --detector one-step")
-
-
-def draw_figure(results: "Results", tables: "dict[str, pd.DataFrame]") -> None:
-    """Draw the figure of a complete run into its folder; one that cannot be written costs a warning, not the run."""
-    from mutkv.report.figures import DRAWN, draw
-
-    if results.table not in DRAWN or results.completeness.missing or results.completeness.failed:
-        return
-    try:
-        files = draw(results.table, tables, results.folder / "figures", results.scenario)
-    except UsageError as error:
-        click.echo(f"mutkv: warning: no figure: {error}", err=True)
-        return
-    if files:
-        click.echo(f"figure: {' and '.join(map(str, files))}", err=True)
-
-
-def heading(results: "Results") -> dict[str, object]:
-    """Return what JSON output says beside its rows."""
-    return {"scenario": results.scenario, "completeness": asdict(results.completeness)}
-
-
-def completeness_line(results: "Results") -> str:
-    """Return the first line of every report."""
-    return f"{results.scenario}: {results.completeness}"
-
-
-def warn(results: "Results") -> None:
-    """Name mutants that failed, with the first reason, and parts that cannot be read, if any."""
-    failed = results.cases[results.cases["outcome"] != "ok"]
-    for mutant, cases in failed.groupby("mutant", sort=False):
-        total, first = (results.cases["mutant"] == mutant).sum(), cases.iloc[0]
-        reason = f"first: {first['outcome']}, {first['error'] or 'logits are not finite'}"
-        click.echo(f"mutkv: warning: {mutant} failed in {len(cases)} of {total} cases, {reason}", err=True)
-    for name in results.unreadable:
-        fix = "its cases count as missing, 'mutkv grid run' computes them again"
-        click.echo(f"mutkv: warning: {results.folder}: part {name} is truncated or damaged; {fix}", err=True)
 
 
 @grid.command("plan")

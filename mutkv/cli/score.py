@@ -1,8 +1,6 @@
 """``mutkv score``: which bugs each detector catches, with intervals and a gate for CI."""
 
 import math
-import sys
-from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,13 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mutkv.cli.options import completer, detector_names, output_options, results_argument
+from mutkv.cli.results import judge_all, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from mutkv.detectors.detector import Detector
-    from mutkv.detectors.judge import Verdicts
-    from mutkv.grid.results import Results
     from mutkv.scoring import Score
 
 
@@ -75,6 +69,7 @@ def score(
     loaded = load(results)
     if by:
         case_column(by, loaded.cases.columns)
+    warn(loaded)
     verdicts = judge_all(loaded, detectors).frame
     whole = partial(score_verdicts, scenario=loaded.scenario, completeness=loaded.completeness, label=label, seed=seed)
     split = partial(score_by, scenario=loaded.scenario, completeness=loaded.completeness, label=label, seed=seed)
@@ -88,28 +83,6 @@ def score(
             f"mutkv: {total.completeness.missing} cases are missing: run scenario {loaded.scenario} again", err=True
         )
     return gate(total, fail_under, fail_under_low, [detector.name for detector in detectors])
-
-
-def judge_all(results: "Results", detectors: "Sequence[Detector]") -> "Verdicts":
-    """Return the verdicts of all detectors, with progress and warnings on stderr."""
-    from mutkv.cli.grid import warn
-    from mutkv.cli.progress import progress_bar
-    from mutkv.detectors.judge import judge
-
-    warn(results)
-    with progress_bar("scoring", len(results.cases)) as advance:
-        seen = 0
-
-        def step(done: int, _total: int) -> None:
-            nonlocal seen
-            seen, more = done, done - seen
-            advance({"judged": more})
-
-        with redirect_stdout(sys.stderr):  # what a detector prints is no result
-            verdicts = judge(results, detectors, on_progress=step)
-    for warning in verdicts.warnings:
-        click.echo(f"mutkv: warning: {warning}", err=True)
-    return verdicts
 
 
 def show(total: "Score", parts: "dict[object, Score]", by: str | None, style: str | None) -> None:

@@ -19,6 +19,7 @@ from mutkv.detectors.verdict import judge_batch, judge_one
 from mutkv.errors import UsageError
 from mutkv.grid.replay import Subject, check_engine, subject_of
 from mutkv.grid.results import Results
+from mutkv.grid.source import engine_digest
 
 Progress = Callable[[int, int], None]
 """Called with the number of cases judged so far, and of all."""
@@ -58,6 +59,12 @@ def judge(results: Results, detectors: Sequence[Detector], on_progress: Progress
                 on_progress(done, len(cases))
     frame = pd.concat([tally.frame() for tally in tallies], ignore_index=True)
     return Verdicts(frame, tuple(line for tally in tallies for line in tally.warnings()))
+
+
+def judgeable(results: Results, detectors: Sequence[Detector]) -> list[Detector]:
+    """Return the detectors that can judge a dataset: those that look inside take the engine that made it."""
+    same_engine = results.plan["engine_digest"] == engine_digest()
+    return [detector for detector in detectors if detector.offline or same_engine]
 
 
 def distinct(detectors: Sequence[Detector]) -> list[Detector]:

@@ -6,25 +6,23 @@ A study has no observations, so that its cases have no labels; what it measured 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from time import perf_counter
 
 import numpy as np
 import torch
 
-from mutkv.errors import one_line
+from mutkv.configuration import Configuration
+from mutkv.grid.attempt import attempt
 from mutkv.grid.clean import check_clean, run_clean
-from mutkv.grid.limits import CaseTimeout, time_limit
-from mutkv.grid.plan import REFERENCE, Case, Group
+from mutkv.grid.plan import Case, Group
 from mutkv.grid.records import Records, records
 from mutkv.grid.run import Outcome, blocks
-from mutkv.mutation.copy import MutatedPackage, load_copy
+from mutkv.mutation.copy import MutatedPackage
 from mutkv.mutation.mutant import Mutant
 from mutkv.mutation.registry import is_shipped
 from mutkv.reference import Engine as ReferenceEngine
 from mutkv.studies import STUDIES, Measurement, Subject
 from mutkv.weights import load_weights
-
-LONGEST = 300.0
-"""Seconds that a mutant may take; the clean engine has no limit."""
 
 
 def measure_group(group: Group, mutants: Mapping[str, Mutant], device: str, study: str) -> Iterator[Records]:
@@ -32,37 +30,46 @@ def measure_group(group: Group, mutants: Mapping[str, Mutant], device: str, stud
     torch.set_num_threads(1)
     with torch.no_grad():
         for seeds, names in blocks(group):
-            config, configuration = group.configuration.model(device), group.configuration
-            weights = load_weights(config, configuration.weights, configuration.sharpness, seeds)
+            subject = subject_of(group.configuration, seeds, device)
+            start = perf_counter()
+            clean = list(STUDIES[study].measure(subject))
+            seconds = perf_counter() - start
             for name in names:
                 cases = tuple(case for case in group.cases if case.mutant == name)
-                subject = Subject(configuration, seeds, config, weights, ReferenceEngine)
-                yield measure_cases(cases, mutants.get(name), subject, study)
+                if name in mutants:
+                    yield from measure_cases(cases, mutants[name], study, seconds, device)
+                else:
+                    yield measured(Outcome(cases, None, None), clean, device)
 
 
-def measure_cases(cases: tuple[Case, ...], mutant: Mutant | None, subject: Subject, study: str) -> Records:
-    """Measure one mutant, or the clean engine, on all seeds at once; what a mutant raises is the outcome."""
-    device = subject.config.device
-    if mutant is None:
-        return measured(Outcome(cases, None, None), list(STUDIES[study](subject)), device)
-    baseline = None if is_shipped(mutant) else run_clean(subject.configuration, subject.seeds[:1], device)
-    package: MutatedPackage | None = None
-    try:
-        with time_limit(LONGEST):
-            package = load_copy(REFERENCE, mutant)
-            package.reset_reached()
-            engine = package.module("engine").Engine
-            mutated = replace(subject, weights=deepcopy(subject.weights), make_engine=engine)  # it may write in place
-            found = list(STUDIES[study](mutated))
-            rows = measured(Outcome(cases, None, mutant, reached=package.reached), found, device)
-    except (Exception, SystemExit, CaseTimeout) as error:
-        late = isinstance(error, CaseTimeout)
-        text = f"over {LONGEST:g} s" if late else one_line(error)[:200]
-        status, ran = "timeout" if late else "crashed", package is not None and package.reached
-        rows = measured(Outcome(cases, None, mutant, status, text, reached=ran), [], device)
+def subject_of(configuration: Configuration, seeds: tuple[int, ...], device: str) -> Subject:
+    """Return the clean engine's subject for some seeds of a group."""
+    config = configuration.model(device)
+    weights = load_weights(config, configuration.weights, configuration.sharpness, seeds)
+    return Subject(configuration, seeds, config, weights, ReferenceEngine)
+
+
+def measure_cases(
+    cases: tuple[Case, ...], mutant: Mutant, study: str, seconds: float, device: str
+) -> Iterator[Records]:
+    """Measure a mutant on all seeds at once; where that fails, seed by seed, so that one seed cannot take the rest."""
+    seeds = tuple(case.configuration.seed for case in cases)
+    subject = subject_of(cases[0].configuration.group, seeds, device)
+    baseline = None if is_shipped(mutant) else run_clean(subject.configuration, seeds[:1], device)
+    done = attempt(mutant, seconds, lambda package: list(STUDIES[study].measure(mutated(subject, package))))
     if baseline is not None:
         check_clean(baseline, mutant)
-    return rows
+    if done.status == "crashed" and len(cases) > 1:
+        for case in cases:
+            yield from measure_cases((case,), mutant, study, seconds, device)
+    else:
+        outcome = Outcome(cases, None, mutant, done.status, done.error, reached=done.reached)
+        yield measured(outcome, done.value or [], device)
+
+
+def mutated(subject: Subject, package: MutatedPackage) -> Subject:
+    """Return the subject with a mutated engine and weights of its own: a mutant may write in place."""
+    return replace(subject, weights=deepcopy(subject.weights), make_engine=package.module("engine").Engine)
 
 
 def measured(outcome: Outcome, found: Sequence[Measurement], device: str) -> Records:

@@ -105,10 +105,13 @@ class Results:
     @cached_property
     def measurements(self) -> pd.DataFrame:
         """One row per figure that a study measured, with the columns of its case, in the cases' order."""
-        parts = self.cases["part"].unique()
-        tables = [read_part(self.folder, MEASUREMENTS_FOLDER, str(part)) for part in parts]
-        found = pa.concat_tables([MEASUREMENTS.empty_table(), *(table for table in tables if table is not None)])
-        return self.cases.drop(columns=["part", "first"]).merge(found.to_pandas(), on="case_id")
+        files = self.cases["part"].unique()
+        tables = {file: read_part(self.folder, MEASUREMENTS_FOLDER, str(file)) for file in files}
+        found = [table.to_pandas().assign(file=file) for file, table in tables.items() if table is not None]
+        measured = pd.concat([MEASUREMENTS.empty_table().to_pandas().assign(file=""), *found])
+        cases = self.cases.rename(columns={"part": "file"}).drop(columns="first").astype({"file": str})
+        # By file as well: one that is read for some of its cases may hold others of an older mutant, of the same id.
+        return cases.merge(measured, on=["file", "case_id"]).drop(columns="file")
 
     def columns(self, part: str, names: list[str]) -> dict[str, npt.NDArray[Any]]:
         """Return columns of one part's observations as arrays; logits are float64 ``[rows, vocab]``, read-only."""

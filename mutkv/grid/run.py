@@ -11,17 +11,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mutkv.errors import BaselineError, one_line
+from mutkv.grid.attempt import attempt
 from mutkv.grid.clean import Baseline, check_clean, check_path, mutated_engine, run_clean, run_control
-from mutkv.grid.limits import CaseTimeout, time_limit
-from mutkv.grid.plan import REFERENCE, Case, Group
-from mutkv.mutation.copy import MutatedPackage, load_copy
+from mutkv.grid.plan import Case, Group
+from mutkv.mutation.copy import MutatedPackage
 from mutkv.mutation.mutant import Mutant
 from mutkv.mutation.registry import is_shipped
 from mutkv.workloads import Recording
-
-LEAST_SECONDS, PATIENCE = 20.0, 50
-"""A mutant may take this long, and this many times as long as the clean run of its group, before it is a timeout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +67,7 @@ def run_cases(cases: tuple[Case, ...], mutant: Mutant | None, baseline: Baseline
         yield Outcome(cases, baseline, None, cached=run_control(baseline), full=baseline.full)
     else:
         assert mutant is not None, f"the plan has a case of '{name}', which no mutant file defines"
-        outcome = attempt(cases, mutant, baseline)
+        outcome = run_attempt(cases, mutant, baseline)
         if outcome.status != "crashed" or len(cases) == 1:  # a timeout would only be waited for again
             yield outcome
         else:
@@ -82,26 +78,16 @@ def run_cases(cases: tuple[Case, ...], mutant: Mutant | None, baseline: Baseline
 def run_alone(case: Case, mutant: Mutant, baseline: Baseline) -> Outcome:
     """Run one mutant on one seed, beside a clean run of that seed."""
     device = baseline.engine.config.device
-    return attempt((case,), mutant, run_clean(case.configuration, [case.configuration.seed], device))
+    return run_attempt((case,), mutant, run_clean(case.configuration, [case.configuration.seed], device))
 
 
-def attempt(cases: tuple[Case, ...], mutant: Mutant, baseline: Baseline) -> Outcome:
-    """Run one mutant; whatever it raises becomes the outcome ``crashed``, too long a run ``timeout``."""
-    limit = LEAST_SECONDS + PATIENCE * baseline.seconds
-    package: MutatedPackage | None = None
-    try:
-        with time_limit(limit):
-            package = load_copy(REFERENCE, mutant)
-            package.reset_reached()
-            recording, full = run_mutant(mutant, package, baseline)
-    except BaselineError:
-        raise
-    except (Exception, SystemExit, CaseTimeout) as error:
-        late = isinstance(error, CaseTimeout)
-        text = f"over {limit:.1f} s" if late else one_line(error)[:200]
-        status, reached = "timeout" if late else "crashed", package is not None and package.reached
-        return Outcome(cases, baseline, mutant, status, text, reached=reached)
-    return Outcome(cases, baseline, mutant, "ok", None, recording.logits, full, recording, package.reached)
+def run_attempt(cases: tuple[Case, ...], mutant: Mutant, baseline: Baseline) -> Outcome:
+    """Run one mutant on the seeds of these cases."""
+    done = attempt(mutant, baseline.seconds, lambda package: run_mutant(mutant, package, baseline))
+    if done.value is None:
+        return Outcome(cases, baseline, mutant, done.status, done.error, reached=done.reached)
+    recording, full = done.value
+    return Outcome(cases, baseline, mutant, "ok", None, recording.logits, full, recording, done.reached)
 
 
 def run_mutant(mutant: Mutant, package: MutatedPackage, baseline: Baseline) -> tuple[Recording, Tensor]:

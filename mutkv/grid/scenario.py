@@ -83,6 +83,11 @@ class Scenario(StrictModel):
                 raise ValueError(f"'{name}' names something twice: leave one out")
         return self
 
+    @model_validator(mode="before")
+    @classmethod
+    def _a_study_without_control(cls, data: Any) -> Any:
+        return {"benign": ("clean",), **data} if isinstance(data, dict) and "study" in data else data
+
     @model_validator(mode="after")
     def _with_a_known_study(self) -> "Scenario":
         if self.study is not None and self.study not in STUDIES:
@@ -90,7 +95,7 @@ class Scenario(StrictModel):
         if self.study is not None and "table" in self.model_fields_set:
             raise ValueError("'table' has no meaning beside 'study', which has tables of its own: leave it out")
         if self.study is not None and "control" in self.benign:
-            raise ValueError("a study measures one engine and has no control: write benign = ['clean']")
+            raise ValueError("a study measures one engine and has no control: leave it out of 'benign'")
         return self
 
     def configurations(self) -> Iterator[Configuration]:
@@ -111,6 +116,8 @@ class Scenario(StrictModel):
         try:
             check_structure(configuration)
             check_weights(configuration)
+            if self.study is not None:
+                STUDIES[self.study].check(configuration)
         except UsageError as error:
             raise UsageError(f"{self.source_path}: axes: {error}") from None
 

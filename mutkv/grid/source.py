@@ -9,7 +9,11 @@ import torch
 import mutkv
 
 PACKAGES = ("kernels", "reference", "weights", "workloads", "studies")
-MODULES = ("configuration.py", "protocol.py", "grid/clean.py", "grid/run.py", "grid/records.py", "grid/measure.py")
+MODULES = (
+    "configuration.py",
+    "protocol.py",
+    *(f"grid/{name}.py" for name in ("attempt", "clean", "measure", "records", "run")),
+)
 
 
 @lru_cache

@@ -5,6 +5,7 @@ when its row is in a ``cases`` part; a part without its ``cases`` is the trace o
 file of their own, so that the parts of one plan have the same bytes on every run.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -116,13 +117,21 @@ def read_cases(folder: Path, name: str) -> pa.Table | None:
         rows = pq.read_metadata(folder / OBSERVATIONS_FOLDER / f"{name}.parquet").num_rows
     except (OSError, pa.ArrowException):
         return None
-    if rows != sum(cases["observations"].to_pylist()):
-        return None
-    columns = (cases[name].to_pylist() for name in ("case_id", "outcome", "observations"))
-    measured = {case for case, outcome, count in zip(*columns, strict=True) if outcome == "ok" and not count}
-    measurements = read_part(folder, MEASUREMENTS_FOLDER, name) if measured else MEASUREMENTS.empty_table()
-    there = measurements is not None and measured.issubset(measurements["case_id"].to_pylist())
-    return cases if there else None
+    whole = rows == sum(cases["observations"].to_pylist()) and all_measured(folder, name, cases)
+    return cases if whole else None
+
+
+def all_measured(folder: Path, name: str, cases: pa.Table) -> bool:
+    """Whether every case that ran to the end without an observation, as those of studies do, has measurements."""
+    columns = (cases[column].to_pylist() for column in ("case_id", "outcome", "observations"))
+    studied = {case for case, outcome, count in zip(*columns, strict=True) if outcome == "ok" and not count}
+    if not studied:
+        return True
+    measurements = read_part(folder, MEASUREMENTS_FOLDER, name)
+    if measurements is None or measurements.schema != MEASUREMENTS:
+        return False
+    found = Counter(measurements["case_id"].to_pylist())
+    return len({found[case] for case in studied}) == 1 and studied <= found.keys()
 
 
 def belongs(observations: pa.Table, cases: pa.Table) -> bool:

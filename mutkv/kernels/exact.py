@@ -66,12 +66,17 @@ class ExactKernel:
 
     def _run(self, name: str, shape: tuple[int, ...], *operands: Any) -> Tensor:
         first: Tensor = operands[0]
-        if not self.use_compiled or first.is_cuda or (first.requires_grad and torch.is_grad_enabled()):
+        if not self.use_compiled or first.is_cuda or (torch.is_grad_enabled() and any(map(has_gradient, operands))):
             result: Tensor = getattr(plain, name)(*operands)
             return result
         out = torch.empty(shape, dtype=self.accumulator)
         getattr(compiled, name)(*map(compiled_operand, operands), out.numpy())
         return out
+
+
+def has_gradient(operand: Any) -> bool:
+    """Whether a gradient flows through an operand; the compiled form would cut it."""
+    return isinstance(operand, Tensor) and operand.requires_grad
 
 
 def compiled_operand(operand: Any) -> Any:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from mutkv.streams import write_output
 
-WIDE = 240
+WIDE, UNLIMITED = 240, 10_000
 
 
 def figure(value: Any) -> str:
@@ -63,11 +63,11 @@ def print_frame(
 def print_tables(tables: Mapping[str, pd.DataFrame], style: str, title: str, heading: Mapping[str, object]) -> None:
     """Print several frames: as tables one below the other, as JSON all in one document, as CSV the first alone."""
     (name, first), *others = tables.items()
-    if style == "json" and others:
-        rest = {other: json_rows(frame) for other, frame in others}
-        print_json({**heading, "table": name, "rows": json_rows(first), "tables": rest})
+    if style == "json":
+        rest = {"tables": {other: json_rows(frame) for other, frame in others}} if others else {}
+        print_json({**heading, "table": name, "rows": json_rows(first), **rest})
         return
-    print_frame(first, style, title, heading)
+    print_frame(first, style, f"{title}\n\n{name}:" if others else title)
     if style == "table":
         for other, frame in others:
             print_frame(frame, style, f"{other}:")
@@ -85,7 +85,9 @@ def print_renderable(renderable: Any, width: int | None = WIDE) -> None:
     A table is as wide as it needs to be, whatever the terminal: a broken line is better than a broken word. Text
     takes the terminal's width (``width`` None).
     """
-    console = Console(highlight=False, width=width)
+    if width is not None:
+        width = max(width, Console(width=UNLIMITED, height=1).measure(renderable).maximum)
+    console = Console(highlight=False, width=width, height=None if width is None else 1)  # a dumb terminal says 80
     with console.capture() as captured:
         console.print(renderable)
     print_text("\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n")

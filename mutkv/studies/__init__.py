@@ -6,7 +6,7 @@ from mutkv.studies.study import Measurement, Study, Subject
 __all__ = ["STUDIES", "Measurement", "Study", "Subject"]
 
 STUDIES: dict[str, Study] = {
-    "causality": causality.causality,
-    "gradients": gradients.gradients,
-    "training-prefix": training_prefix.training_prefix,
+    "causality": Study(causality.measure),
+    "gradients": Study(gradients.measure, gradients.check),
+    "training-prefix": Study(training_prefix.measure, training_prefix.check),
 }

@@ -18,13 +18,13 @@ from mutkv.workloads import Recording, workload_for
 PARTS = {"residual": "hidden", "keys": "keys", "values": "values"}
 """What is compared, and the field of a ``Trace`` that holds it per layer."""
 
-QUANTITIES = (*(f"append: {part}" for part in PARTS), *(f"cache: {part}" for part in PARTS), "infected")
+QUANTITIES = (*(f"append: {part}" for part in PARTS), *(f"cache: {part}" for part in PARTS), "infection")
 
 Pair = tuple[str, int, Tensor, Tensor]
 """A quantity, a layer counted from 0, and two tensors ``[R, B, n, ...]`` that should be equal."""
 
 
-def causality(subject: Subject) -> Iterator[Measurement]:
+def measure(subject: Subject) -> Iterator[Measurement]:
     """Measure, along the clean engine's greedy tokens, the largest absolute difference per quantity and layer.
 
     Values are float64 ``[R]``, in the units of what is compared; 0 where there is no decode step to compare.
@@ -34,7 +34,7 @@ def causality(subject: Subject) -> Iterator[Measurement]:
     - ``cache: residual``: each decoded token's residual stream, cached against recomputed at that step.
     - ``cache: keys``, ``values``: the rows stored at the end against a recompute of all tokens. A missing row counts
       whole: the rule of the detector ``kv-compare``.
-    - ``infected``: stored rows and attention outputs against the clean engine's, by the same rule. The first layer
+    - ``infection``: stored rows and attention outputs against the clean engine's, by the same rule. The first layer
       above 0 is the dataset's ``first_infected_layer``.
     """
     worst: dict[tuple[str, int], Tensor] = defaultdict(lambda: torch.zeros(len(subject.seeds), dtype=torch.float64))
@@ -90,8 +90,8 @@ def against_clean(recording: Recording, clean: Recording) -> Iterator[Pair]:
     """Yield stored rows and attention outputs of the cached path beside the clean engine's."""
     for layer in range(len(clean.stored)):
         for stored, right in zip(recording.stored[layer], clean.stored[layer], strict=True):
-            yield "infected", layer, stored, right
-        yield "infected", layer, recording.attended(layer), clean.attended(layer)
+            yield "infection", layer, stored, right
+        yield "infection", layer, recording.attended(layer), clean.attended(layer)
 
 
 def padded(rows: Tensor, length: int) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - torch's convention
 from torch import Tensor
 
+from mutkv.configuration import Configuration
 from mutkv.errors import UsageError
 from mutkv.protocol import Engine
 from mutkv.studies.study import Measurement, Subject, largest
@@ -22,7 +23,7 @@ FEWEST_TOKENS = 2
 """The first token has none before it that could predict it."""
 
 
-def gradients(subject: Subject) -> Iterator[Measurement]:
+def measure(subject: Subject) -> Iterator[Measurement]:
     """Measure, per weight tensor, the gradient of ``loss`` on random tokens: prompt_length + steps of each row.
 
     Values are float64 ``[R]``, in nats per unit of the weight: ``gradient error`` is max|autograd - difference|,
@@ -31,8 +32,6 @@ def gradients(subject: Subject) -> Iterator[Measurement]:
     sides must be exactly 0 there, and a gradient that leaked into them would be an error like any other.
     """
     count = subject.configuration.tokens
-    if count < FEWEST_TOKENS:
-        raise UsageError(f"prompt_length + steps is {count}, and predicts no token: use at least {FEWEST_TOKENS}")
     drawn = [torch.from_numpy(prompt_tokens(subject.configuration, seed, count)) for seed in subject.seeds]
     tokens = torch.stack(drawn).to(subject.config.device)  # [R, B, T]
     by_autograd = autograd(subject, tokens)
@@ -43,6 +42,13 @@ def gradients(subject: Subject) -> Iterator[Measurement]:
         yield Measurement("gradient error", name, error)
         yield Measurement("gradient size", name, size)
         yield Measurement("relative error", name, list(map(relative, error, size, other)))
+
+
+def check(configuration: Configuration) -> None:
+    """Raise UsageError where no token is predicted."""
+    if configuration.tokens < FEWEST_TOKENS:
+        count = f"prompt_length + steps is {configuration.tokens}"
+        raise UsageError(f"{count}, and predicts no token: use at least {FEWEST_TOKENS}")
 
 
 def loss(engine: Engine, tokens: Tensor) -> Tensor:

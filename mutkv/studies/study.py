@@ -6,7 +6,6 @@ a mutated copy. What it measures is a list of named figures per seed.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -42,11 +41,14 @@ class Measurement:
     """Float64, in the order of the seeds, ``[R]``."""
 
 
-class Study(Protocol):
-    """A function from a subject to its measurements, called with gradients switched off."""
+@dataclass(frozen=True, slots=True)
+class Study:
+    """How something is measured, and which configurations have it."""
 
-    def __call__(self, subject: Subject) -> Iterator[Measurement]:
-        """Measure."""
+    measure: Callable[[Subject], Iterator[Measurement]]
+    """Called with gradients switched off."""
+    check: Callable[[Configuration], None] = lambda configuration: None
+    """Raises UsageError, with the fix, for a configuration in which there is nothing to measure."""
 
 
 def largest(left: Tensor, right: Tensor) -> list[float]:

@@ -32,22 +32,18 @@ Prefill = Callable[[Engine, Tensor], Session]
 """Returns a session that holds a prefix ``[R, B, prefix]``."""
 
 
-def training_prefix(subject: Subject) -> Iterator[Measurement]:
+def measure(subject: Subject) -> Iterator[Measurement]:
     """Measure both gradients at the initial weights, then train each way from there on the same data.
 
     ``prompt_length`` is the prefix and ``steps`` the suffix, in tokens. Losses are means in nats per predictable suffix
     token, on words not drawn for training. The optimiser (Adam), rate and batch are those of the trained families.
-
-    Raises:
-        UsageError: the suffix holds nothing to predict.
     """
-    refuse_without_targets(subject.configuration)
     with one_thread():
         measured = [*gradient_cosines(subject), *held_out_losses(subject)]
     yield from measured
 
 
-def refuse_without_targets(configuration: Configuration) -> None:
+def check(configuration: Configuration) -> None:
     """Raise UsageError where no token is both predicted from the suffix and decided by an earlier period."""
     if max(configuration.prompt_length, PERIOD - 1) > configuration.tokens - 2:
         raise UsageError(
@@ -69,7 +65,7 @@ def gradient_cosines(subject: Subject) -> Iterator[Measurement]:
 def held_out_losses(subject: Subject) -> Iterator[Measurement]:
     """Train each way; yield the losses before and at the budget, and the curves of the two ways of the claim."""
     initial = subject.make_engine(subject.config, subject.weights)
-    yield Measurement("suffix loss, before training", "all", evaluate(subject, initial, constant))
+    yield Measurement("suffix loss, untrained", "all", evaluate(subject, initial, constant))
     for name, prefill in (("through", through), ("constant", constant)):
         _, curve = train(subject, prefill, CURVE_STEPS)
         yield Measurement(f"suffix loss, {name}", "all", curve[BUDGET])

@@ -10,7 +10,7 @@ import pytest
 from mutkv.grid.results import load
 from mutkv.report.summary import summary
 
-from .command import content, run_line
+from .command import content, run_line, write_mutant
 
 ROUNDING = """
 name = "small"
@@ -70,7 +70,8 @@ def test_the_screen_has_every_table_under_its_name_but_the_data(folder, mutkv):
     assert out.startswith("small: 48 cases planned, 48 done, 0 failed, 0 missing\n")
     assert "equal %" in out
     assert "\nruns:\n" in out
-    assert "flips:" not in out
+    assert "\nflips:" not in out
+    assert out.endswith("more tables: flips (mutkv grid show results/small --table NAME)\n")
 
 
 def test_csv_is_the_first_table_and_any_other_by_its_name(folder, mutkv):
@@ -85,8 +86,9 @@ def test_csv_is_the_first_table_and_any_other_by_its_name(folder, mutkv):
 def test_json_has_all_tables_of_the_screen_or_the_one_that_is_named(folder, mutkv):
     whole = mutkv("grid show results/small --json").json
     assert (whole["scenario"], whole["table"], list(whole["tables"])) == ("small", "agreement", ["runs"])
-    assert len(whole["rows"]) == len(whole["tables"]["runs"]) == 4
+    assert (len(whole["rows"]), len(whole["tables"]["runs"])) == (4, 8)
     named = mutkv("grid show results/small --json --table flips").json
+    assert named["table"] == "flips"
     assert {row["comparison"] for row in named["rows"]} == {
         "cached, one order",
         "cached, two orders",
@@ -120,6 +122,23 @@ def test_what_is_incomplete_is_not_drawn(folder, mutkv, monkeypatch):
         break
     assert mutkv("grid run small.toml").code == 3
     assert not (folder / "results/small/figures").exists()
+
+
+def test_a_failed_case_is_a_result_and_the_rest_is_drawn(folder, mutkv):
+    shutil.rmtree("results/small/figures")
+    write_mutant(folder / "mine", id="raises")
+    (folder / "mine/raises.toml").write_text(
+        (folder / "mine/raises.toml").read_text().replace("self.length // 2", "1 // 0")
+    )
+    assert mutkv("grid run small.toml --mutants mine").code == 0
+    assert load("results/small").completeness.failed == 24
+    assert (folder / "results/small/figures/small.svg").exists()
+
+
+def test_a_run_with_nothing_to_draw_ends_well(folder, mutkv):
+    (folder / "plain.toml").write_text(ROUNDING.replace('name = "small"', 'name = "plain"').split("[[variants]]")[0])
+    done = mutkv("grid run plain.toml")
+    assert (done.code, "figure" in done.err) == (0, False)
 
 
 def test_a_figure_that_cannot_be_written_is_a_warning_and_the_run_is_right(folder, mutkv):

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import re
 
 import pytest
 
@@ -27,7 +26,7 @@ def test_every_claim_has_six_cells_and_a_command_that_exists():
     for row in claims:
         assert len(row) == 6
         assert row[4].startswith("`mutkv ")
-        assert re.match("holds|does not hold|agrees|depends|recall holds|the direction holds|the order does", row[5])
+        assert row[5].startswith(("holds", "does not hold"))
 
 
 def test_the_orders_agree_at_as_many_positions_as_the_page_says():
@@ -46,10 +45,10 @@ def test_the_flipped_runs_are_those_of_the_reference():
         ("random", "{} of 24 and {} of 24; {} of 320 and {} of 320"),
         ("near-tied", "{} and {} of 24; {} and {} of 320"),
     ):
-        [row] = rows("rounding-runs", weights=weights, storage="bfloat16", accumulator="bfloat16")
+        shown = rows("rounding-runs", weights=weights, storage="bfloat16", accumulator="bfloat16")
         names = ("cached, two orders", "no cache, two orders")
-        assert text.format(*(row[f"{name}, of {runs}"] for runs in (24, 320) for name in names)) in ours
-    assert {row["cached, one order, of 24"] for row in rows("rounding-runs")} == {"0"}
+        assert text.format(*(row[name].split(" of ")[0] for row in shown for name in names)) in ours
+    assert {row["cached, one order"] for row in rows("rounding-runs", seeds="first 3")} == {"0 of 24"}
 
 
 def test_causality_is_exact_with_the_mask_and_fails_from_the_second_layer_without():
@@ -67,8 +66,7 @@ def test_causality_is_exact_with_the_mask_and_fails_from_the_second_layer_withou
 
 def test_the_first_infected_layer_is_the_last_for_prerot_and_the_first_for_all_others():
     for row in rows("causality-infection"):
-        expected = {"prerot": "3", "clean": ""}.get(row["mutant"], "1")
-        assert row["first infected layer"] == expected or row["mutant"] == "clean"
+        assert row["first infected layer"] == {"prerot": "3", "clean": "none"}.get(row["mutant"], "1")
 
 
 def test_the_gradients_error_is_the_largest_of_the_reference():
@@ -88,7 +86,7 @@ def test_the_cosine_and_the_losses_are_those_of_the_reference():
     for way, shown in (("constant", "{:.2f} [{:.2f}, {:.2f}]"), ("through", "{:.3f} [{:.3f}, {:.3f}]")):
         [row] = rows("training-prefix-losses", prompt_length="6", way=way)
         assert shown.format(*(float(row[name]) for name in ("mean", "min", "max"))) in ours
-        [late] = rows("training-prefix-curves", prompt_length="6", way=way, step="600")
+        [late] = rows("training-prefix-curves", prompt_length="6", way=way, **{"training step": "600"})
         assert (f"{float(late['mean']):.2f}" if way == "constant" else f"{float(late['mean']):.3f}") in ours
 
 
@@ -106,7 +104,9 @@ def test_the_length_profile_is_the_reference_written_out():
     for row, found in zip(shown, recorded, strict=True):
         assert row[0] == f"{found['weights']}, {float(found['sharpness']):g}"
         assert row[1] == f"`{found['mutant']}`"
-        assert row[2:5] == [found[name] or "none" for name in ("some seed from", "every seed from", "no seed at")]
+        assert row[2:5] == [
+            found[name] or "none" for name in ("some seed first at", "every seed first at", "no seed at")
+        ]
         sizes = [row[5], row[6].split(" (")[0], row[7]]
         names = ("|Δ| at shortest", "largest |Δ|", "|Δ| at longest")
         assert [float(size) for size in sizes] == pytest.approx([float(found[name]) for name in names], rel=0.05)
@@ -128,7 +128,7 @@ def test_the_probes_are_as_many_as_the_page_says():
 def test_a_tolerance_of_1e_6_flags_clean_requests_in_float32_and_bfloat16_alone():
     ours, _ = claim("A test with atol 1e-6")
     shares = {
-        storage: [float(row["over 1e-06 %"]) for row in rows("batch-shape", storage=storage)]
+        storage: [float(row["requests over 1e-6 %"]) for row in rows("batch-shape", storage=storage)]
         for storage in ("float64", "float32", "bfloat16")
     }
     assert set(shares["float64"]) == {0.0}

@@ -1,6 +1,7 @@
 """The examples of the pages run: Python, mutants, scenarios and command lines."""
 
 import json
+import os
 import runpy
 import shlex
 import sys
@@ -25,16 +26,29 @@ head_dim = 4
 vocab = 8
 steps = 8
 """
+STUDY = """
+name = "causality"
+summary = "made by a test"
+study = "causality"
+mutants = ["unmasked"]
+[axes]
+head_dim = 4
+vocab = 8
+steps = 2
+"""
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A folder with a tiny dataset where the pages expect results."""
+    """A folder with tiny datasets where the pages expect results."""
     folder = tmp_path_factory.mktemp("examples")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         (folder / "tiny.toml").write_text(TINY)
         assert mutkv(patch, "grid run tiny.toml --json") == 0
+        (folder / "study.toml").write_text(STUDY)
+        assert mutkv(patch, "grid run study.toml --json") == 0
+        os.utime("results/detectors/plan.json")  # the latest
     return folder
 
 

@@ -3,8 +3,10 @@
 import shutil
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
+from mutkv.configuration import Configuration
 from mutkv.detectors import registry
 from mutkv.detectors.judge import judge
 from mutkv.errors import BaselineError, UsageError
@@ -14,7 +16,8 @@ from mutkv.grid.measure import measure_group
 from mutkv.grid.results import load
 from mutkv.grid.scenario import find_scenario
 from mutkv.kernels.exact import ExactKernel
-from mutkv.studies import STUDIES, Measurement
+from mutkv.studies import STUDIES, Measurement, Study
+from mutkv.weights.random import random_weights
 
 from .small_grids import execute, mutant_of, part_bytes, plan_of, run_plan
 
@@ -83,6 +86,13 @@ def test_its_figures_are_those_of_the_studys_function_called_on_one_seed_alone(p
         assert max(rows.measurements["value"]) > 0
 
 
+def test_a_clean_engine_that_is_not_causal_fails_its_baseline(whole):
+    results = load(whole)
+    vars(results)["measurements"] = results.measurements.assign(value=1e-300)
+    with pytest.raises(BaselineError, match="the clean engine is not causal: append: residual is 1e-300"):
+        check_baseline(results)
+
+
 def test_the_mutants_reach_their_line_and_clean_cases_have_none(whole):
     cases = load(whole).cases
     assert cases.loc[cases["mutant"] == "clean", "reached"].isna().all()
@@ -96,6 +106,17 @@ def test_one_plan_gives_the_same_bytes_with_one_process_and_with_two_and_after_a
     assert load(tmp_path / "cut").completeness.missing == 6
     execute(plan, tmp_path / "cut")
     assert part_bytes(tmp_path / "cut") == part_bytes(whole)
+
+
+SPOILT = (lambda table: table.slice(1), lambda table: table.drop_columns(["part"]))
+
+
+@pytest.mark.parametrize("spoilt", SPOILT)
+def test_measurements_that_lack_rows_or_columns_are_damaged(whole, tmp_path, spoilt):
+    folder = shutil.copytree(whole, tmp_path / "out")
+    path = sorted((folder / "measurements").glob("*.parquet"))[0]
+    pq.write_table(spoilt(pq.read_table(path, partitioning=None)), path)
+    assert load(folder).unreadable == [path.stem]
 
 
 @pytest.mark.parametrize("left", [None, 0, -1])
@@ -126,6 +147,41 @@ def test_mutants_that_are_added_are_all_that_is_measured_again(plan, whole, tmp_
     assert {key: value for key, value in figures(load(folder)).items() if key[0] != "tril"} == figures(load(whole))
 
 
+def test_a_mutant_whose_line_was_changed_is_measured_again_and_its_old_figures_are_not_read(tmp_path):
+    shipped = plan_of(study_of(tmp_path, ["stale"])).mutants
+    for number, line in enumerate(("start = self.length // 2", "start = max(self.length - 1, 0)")):
+        (tmp_path / str(number)).mkdir()
+        mutant = mutant_of(tmp_path / str(number), "mine", *START, line)
+        plan = plan_of(study_of(tmp_path, ["mine", "stale"]), {"mine": mutant, **shipped})
+        changed = figures(run_plan(plan, tmp_path / "out"))  # an index that is not unique would fail here
+        assert changed == figures(run_plan(plan, tmp_path / f"fresh{number}"))
+
+
+def test_a_mutant_that_raises_on_one_seed_is_measured_on_the_others(tmp_path):
+    line = "start = self.length if (self.engine.decoder.weights['embedding'][:, 0, 1] > 0).all() else 1 // 0"
+    mutant = mutant_of(tmp_path, "hostile", *START, line)
+    results = run_plan(plan_of(study_of(tmp_path, ["hostile"]), {"hostile": mutant}), tmp_path / "out")
+    positive = [random_weights(Configuration().model(), seed)["embedding"][0, 1] > 0 for seed in (0, 1)]
+    assert sorted(positive) == [False, True]  # of the two seeds, one is spared
+    hostile = results.cases.query("mutant == 'hostile'").set_index("seed")["outcome"]
+    for seed, spared in enumerate(positive):
+        assert set(hostile[[seed]]) == {"ok" if spared else "crashed"}
+    assert set(results.measurements.query("mutant == 'hostile'")["seed"]) == {positive.index(True)}
+
+
+def test_a_configuration_in_which_a_study_has_nothing_to_measure_is_refused_before_anything_is_written(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text('name = "x"\nsummary = "x"\nstudy = "gradients"\n[axes]\nprompt_length = 1\nsteps = 0')
+    with pytest.raises(UsageError, match=r"small\.toml: axes: prompt_length \+ steps is 1, and predicts no token"):
+        plan_of(find_scenario(str(path)))
+
+
+def test_a_study_needs_no_word_about_its_control(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text('name = "x"\nsummary = "x"\nstudy = "causality"\n[axes]\nseed = 0')
+    assert find_scenario(str(path)).benign == ("clean",)
+
+
 def test_a_mutant_that_raises_is_crashed_and_the_others_are_measured(tmp_path):
     mutant = mutant_of(tmp_path, "hostile", *START, "start = 1 // 0")
     shipped = plan_of(study_of(tmp_path, ["stale"]))
@@ -149,7 +205,9 @@ def test_a_mutant_that_patches_a_kernel_is_refused_before_its_group_is_recorded(
 
 
 def test_a_figure_that_is_not_finite_is_an_outcome_of_its_seed_alone(tmp_path, monkeypatch):
-    monkeypatch.setitem(STUDIES, "causality", lambda subject: iter([Measurement("loss", "all", [float("nan"), 1.0])]))
+    monkeypatch.setitem(
+        STUDIES, "causality", Study(lambda subject: iter([Measurement("loss", "all", [float("nan"), 1.0])]))
+    )
     cases = run_plan(plan_of(study_of(tmp_path, ())), tmp_path / "out").cases
     assert cases[["seed", "outcome"]].drop_duplicates().values.tolist() == [[0, "nonfinite"], [1, "ok"]]
 
@@ -172,7 +230,7 @@ def test_a_worker_that_died_after_its_measurements_leaves_nothing_that_could_dou
     [
         ({"study": "causalty"}, r"unknown study 'causalty': did you mean causality\?"),
         ({"rest": 'table = "mutants"'}, "'table' has no meaning beside 'study'.*leave it out"),
-        ({"benign": ["clean", "control"]}, r"has no control: write benign = \['clean'\]"),
+        ({"benign": ["clean", "control"]}, r"has no control: leave it out of 'benign'"),
     ],
 )
 def test_a_study_that_cannot_be_is_refused_with_the_fix(tmp_path, changes, message):

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from mutkv.configuration import Configuration, ModelConfig
-from mutkv.grid import run
+from mutkv.grid import attempt
 from mutkv.grid.clean import mutated_engine
 from mutkv.grid.plan import REFERENCE
 from mutkv.grid.replay import Subject, engine_of
@@ -109,8 +109,8 @@ def test_logits_of_another_shape_are_a_crash_that_names_both_shapes(spoilt):
 
 
 def test_a_mutant_that_never_ends_is_a_timeout(tmp_path, monkeypatch):
-    monkeypatch.setattr(run, "LEAST_SECONDS", 0.2)
-    monkeypatch.setattr(run, "PATIENCE", 0)
+    monkeypatch.setattr(attempt, "LEAST_SECONDS", 0.2)
+    monkeypatch.setattr(attempt, "PATIENCE", 0)
     mutant = mutant_of(tmp_path, "endless", *START, "while True: start = self.length")
     scenario = scenario_of(tmp_path, "vocab = 8\nsteps = 2", ["endless"])
     cases = run_plan(plan_of(scenario, {"endless": mutant}), tmp_path / "out").cases.set_index("mutant")

@@ -10,6 +10,7 @@ import pytest
 import mutkv
 from mutkv.configuration import CONFIGURATION_COLUMNS
 from mutkv.detectors import default_detectors, shipped_detectors
+from mutkv.detectors.judge import judge, judgeable
 from mutkv.grid.results import load
 from mutkv.report.summary import summary
 from mutkv.report.tables.batch_shape import alone_deviation
@@ -40,7 +41,7 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def tables(results):
-    return summary(results)
+    return summary(results, verdicts=judge(results, shipped_detectors()).frame)
 
 
 @pytest.fixture(scope="module")
@@ -77,8 +78,8 @@ def test_requests_are_rows_and_count_once_however_many_steps_flip_or_exceed_the_
         over = [any(deviation(e) > 1e-6 for e in each) for each in alone]
         assert row["requests"] == 2 * row["batch"] == len(alone)
         assert row["requests with a flip"] == sum(flips)
-        assert row["over 1e-06 %"] == pytest.approx(100 * sum(over) / len(over))
-    assert {row["over 1e-06 %"] for row in rows_of(tables["deviation"])} > {0}
+        assert row["requests over 1e-6 %"] == pytest.approx(100 * sum(over) / len(over))
+    assert {row["requests over 1e-6 %"] for row in rows_of(tables["deviation"])} > {0}
 
 
 def test_a_request_deviates_from_itself_alone_while_both_were_fed_the_same_tokens(tables, clean):
@@ -127,38 +128,52 @@ def test_after_the_fed_tokens_part_two_texts_are_not_compared_any_more():
     assert found["float32", 2] == 0.25
 
 
-def test_the_detectors_are_mutkv_scores_figures_of_each_format(results, tables):
-    rows = rows_of(tables["detectors"].astype(object).where(tables["detectors"].notna(), None))
-    expected = []
-    for storage in sorted(AXES["storage"]):
-        part = load(results.folder)
-        vars(part)["cases"] = part.cases[part.cases["storage"] == storage].reset_index(drop=True)
-        for detector in mutkv.score(part, shipped_detectors()).detectors:
-            figures = {"FPR": detector.fpr["clean-native"], "recall": detector.recall}
-            row = {"storage": storage, "detector": detector.name, "threshold": detector.threshold}
-            for name, figure in figures.items():
-                row |= {name: figure.value, f"{name} low": figure.low, f"{name} high": figure.high}
-            expected.append(row)
-    assert rows == expected
-    assert {row["FPR"] for row in rows} > {0}
-    assert {row["recall"] for row in rows} > {1}
+def part_of(results, **wanted):
+    """Return the same dataset with the cases of these values alone."""
+    part = load(results.folder)
+    keep = (part.cases[list(wanted)] == pd.Series(wanted)).all(axis=1)
+    vars(part)["cases"] = part.cases[keep].reset_index(drop=True)
+    return part
+
+
+@pytest.mark.parametrize("storage", AXES["storage"])
+def test_the_detectors_are_mutkv_scores_figures_of_each_format_and_batch(results, tables, storage):
+    rows = tables["detectors"].query("storage == @storage").set_index("detector")
+    rates = tables["rates"].query("storage == @storage").set_index(["detector", "batch"])
+    assert len(rates) == len(rows) * len(AXES["batch"]) == 30
+    for detector in mutkv.score(part_of(results, storage=storage), shipped_detectors()).detectors:
+        row, recall = rows.loc[detector.name], detector.recall
+        assert (row["threshold"], row["recall"], row["low"], row["high"]) == (
+            detector.threshold,
+            recall.value,
+            recall.low,
+            recall.high,
+        )
+    for batch in AXES["batch"]:
+        score = mutkv.score(part_of(results, storage=storage, batch=batch), shipped_detectors())
+        for detector in score.detectors:
+            rate, row = detector.fpr["clean-native"], rates.loc[detector.name, batch]
+            assert (row["FPR"], row["low"], row["high"]) == (rate.value, rate.low, rate.high)
+            assert rows.loc[detector.name, f"FPR, batch of {batch}"] == rate.value
+    assert rates["clean cases"].unique().tolist() == [2]
 
 
 def test_the_control_is_no_false_alarm_of_a_batch_shape(tables):
-    """Clopper and Pearson's interval of 0 of n names n: 6 clean cases per format, not 12 benign ones."""
-    quiet = tables["detectors"].query("FPR == 0")
+    """Clopper and Pearson's interval of 0 of n names n: 2 clean cases per format and batch, not 4 benign ones."""
+    quiet = tables["rates"].query("FPR == 0")
     assert len(quiet)
-    assert quiet["FPR high"].tolist() == pytest.approx([1 - 0.025 ** (1 / 6)] * len(quiet))
+    assert quiet["high"].tolist() == pytest.approx([1 - 0.025 ** (1 / 2)] * len(quiet))
 
 
 def test_data_of_another_engine_is_judged_by_the_detectors_that_do_not_run_it_again(results):
     other = load(results.folder)
     other.plan["engine_digest"] = "another"
-    found = summary(other)["detectors"]
-    judged = found[found["recall"].notna()]
-    assert list(dict.fromkeys(judged["detector"])) == [detector.name for detector in default_detectors()]
-    assert list(dict.fromkeys(found["detector"])) == [detector.name for detector in shipped_detectors()]
-    assert found.loc[found["recall"].isna(), "FPR"].isna().all()
+    assert judgeable(other, shipped_detectors()) == list(default_detectors())
+    assert judgeable(results, shipped_detectors()) == list(shipped_detectors())
+
+
+def test_without_verdicts_there_is_no_table_of_detectors(results):
+    assert list(summary(results)) == ["deviation"]
 
 
 def test_requests_of_two_structures_are_requests_of_their_own(tmp_path):
@@ -172,15 +187,16 @@ def test_batch_shape_draws_deviations_by_batch_and_every_rate_that_is_known_with
     tables, axes = batch_shape(), axes_of("batch-shape")
     for storage, line, panel in zip(FORMATS, axes[0].lines, axes[1:], strict=False):
         draws(line, tables["deviation"], ["batch", "max|Δ|"], storage=storage)
-        detectors = tables["detectors"].query("storage == @storage")
-        for name, bars in zip(("FPR", "recall"), panel.containers, strict=True):
-            known = detectors.dropna(subset=name)
+        detectors, rates = (rows[rows["storage"] == storage] for rows in (tables["detectors"], tables["rates"]))
+        shown = [(detectors, "recall"), (rates.query("batch == 1"), "FPR"), (rates.query("batch == 16"), "FPR")]
+        for (rows, name), bars in zip(shown, panel.containers, strict=True):
+            known = rows.dropna(subset=name)
             np.testing.assert_allclose(bars.lines[0].get_xdata().astype(float), known[name].astype(float))
-            np.testing.assert_allclose(ends(bars), known[[f"{name} low", f"{name} high"]].astype(float))
+            np.testing.assert_allclose(ends(bars), known[["low", "high"]].astype(float))
 
 
-@pytest.mark.parametrize("figure", ["FPR", "recall"])
-def test_a_rate_without_an_interval_is_drawn_without_one(figure):
+@pytest.mark.parametrize("name", ["detectors", "rates"])
+def test_a_rate_without_an_interval_is_drawn_without_one(name):
     tables = batch_shape()
-    tables["detectors"] = tables["detectors"].assign(**{f"{figure} low": None, f"{figure} high": None})
-    assert len(panels("batch-shape", tables)[1].containers) == 2
+    tables[name] = tables[name].assign(low=None, high=None)
+    assert len(panels("batch-shape", tables)[1].containers) == 3

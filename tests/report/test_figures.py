@@ -14,7 +14,7 @@ from matplotlib.container import BarContainer
 from matplotlib.image import imread
 
 from mutkv.errors import UsageError
-from mutkv.report.figures import DRAWN, draw, drawing
+from mutkv.report.figures import DRAWN, draw, drawings
 from mutkv.report.figures.style import styled
 
 FORMATS = ("float64", "float32", "bfloat16")
@@ -56,22 +56,33 @@ def length_profile(mutants=MUTANTS):
 
 def batch_shape():
     batches = [(s, batch, 10.0 ** (4 * i - 14) * batch) for i, s in enumerate(FORMATS) for batch in (1, 2, 16)]
-    rates = [
-        (s, name, j / 4, j / 5, j / 3, recall, recall and recall / 2, recall and 1.0 - i / 8)
+    names = (("one-step", 0.5), ("silent", None), ("text-8", 0.75))
+    detectors = [
+        (s, name, recall, recall and recall / 2, recall and 1.0 - i / 8)
         for i, s in enumerate(FORMATS)
-        for j, (name, recall) in enumerate((("one-step", 0.5), ("silent", None), ("text-8", 0.75)))
+        for name, recall in names
     ]
-    columns = "storage, detector, FPR, FPR low, FPR high, recall, recall low, recall high"
-    return {"deviation": frame("storage, batch, max|Δ|", batches), "detectors": frame(columns, rates)}
+    rates = [
+        (s, batch, name, (j + 1) / 5 + batch / 200, (j + 1) / 6, (j + 1) / 3)
+        for s in FORMATS
+        for batch in (1, 2, 16)
+        for j, (name, _) in enumerate(names)
+    ]
+    return {
+        "deviation": frame("storage, batch, max|Δ|", batches),
+        "detectors": frame("storage, detector, recall, low, high", detectors),
+        "rates": frame("storage, batch, detector, FPR, low, high", rates),
+    }
 
 
 def training_prefix():
-    ways = [(length, way) for length in (2, 6, 10) for way in ("through", "constant", "frozen", "before training")]
-    curves = [(n, way, step) for n in (2, 6) for way in ("through", "constant") for step in (50, 100, 150)]
+    lengths = [("clean", length, 12 - length) for length in (2, 6, 10)]
+    ways = [("clean", length, way) for length in (2, 6, 10) for way in ("through", "constant", "frozen", "untrained")]
+    curves = [("clean", n, way, step) for n in (2, 6) for way in ("through", "constant") for step in (50, 100, 150)]
     tables = {
-        "training": ("prompt_length, steps, cosine mean, cosine min, cosine max", [(2, 10), (6, 6), (10, 2)]),
-        "losses": ("prompt_length, way, mean, min, max", ways),
-        "curves": ("prompt_length, way, step, mean, min, max", curves),
+        "training": ("mutant, prompt_length, steps, cosine mean, cosine min, cosine max", lengths),
+        "losses": ("mutant, prompt_length, way, mean, min, max", ways),
+        "curves": ("mutant, prompt_length, way, training step, mean, min, max", curves),
     }
     return {
         name: frame(columns, [(*key, 0.5 + i / 90, 0.4 + i / 99, 0.7 + i / 80) for i, key in enumerate(keys)])
@@ -92,7 +103,7 @@ def axes_of(kind):
 def panels(kind, tables):
     """Return the panels of a figure, laid out as when it is written."""
     with styled():
-        figure = drawing(kind)(tables)
+        figure = drawings()[kind](tables)
         figure.draw_without_rendering()
     return figure.axes
 
@@ -115,6 +126,13 @@ def test_a_figure_is_a_picture_and_a_drawing_of_it(drawn):
     picture = imread(files[1])
     assert min(picture.shape[:2]) > 300
     assert 0.02 < (picture[..., :3].mean(axis=2) < 0.9).mean() < 0.5  # a picture has more paper than ink
+
+
+def test_a_users_settings_of_matplotlib_change_nothing(tmp_path, drawn):
+    kind, files, _ = drawn
+    with mpl.rc_context({"font.family": "serif", "lines.linewidth": 5, "text.usetex": True}):
+        again = draw(kind, TABLES[kind](), tmp_path, "name")
+    assert [file.read_bytes() for file in files] == [file.read_bytes() for file in again]
 
 
 def test_the_same_tables_give_the_same_bytes_without_a_date(drawn):

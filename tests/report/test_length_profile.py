@@ -87,11 +87,11 @@ def test_first_flip_names_the_lengths_at_which_a_mutant_shows_and_does_not(table
     assert [row["mutant"] for row in rows] == 4 * list(MUTANTS)
     for row in rows:
         seen = {n: flips(of(cases, row["mutant"], row | {"prompt_length": n})) for n in AXES["prompt_length"]}
-        assert row["some seed from"] == next((length for length, count in seen.items() if count), None)
-        assert row["every seed from"] == next((length for length, count in seen.items() if count == 3), None)
+        assert row["some seed first at"] == next((length for length, count in seen.items() if count), None)
+        assert row["every seed first at"] == next((length for length, count in seen.items() if count == 3), None)
         assert row["no seed at"] == (", ".join(str(length) for length, count in seen.items() if not count) or "none")
-    assert None in {row["every seed from"] for row in rows}
-    assert {row["some seed from"] for row in rows} > {0, 2}
+    assert None in {row["every seed first at"] for row in rows}
+    assert {row["some seed first at"] for row in rows} > {0, 2}
 
 
 def test_first_flip_names_the_length_at_which_the_deviation_is_largest(tables, cases):
@@ -154,7 +154,7 @@ def test_the_profile_has_the_spread_over_seeds_of_every_probe_and_mutant(tables,
 def test_where_no_probe_catches_anything_none_is_named(tmp_path):
     axes = {"seed": [0, 1], "prompt_length": 0}
     found = summary(small_run(tmp_path, axes, table="length-profile", mutants=("evict",), benign=("clean",)))
-    assert found["flips"]["unseen"].tolist() == ["evict"]
+    assert found["flips"]["unseen"].tolist() == ["all"]
     assert found["probes"]["caught by none"].tolist() == found["probes"]["targets"].tolist() == [2, 2]
     assert "prompt_length" not in found["probes"]
 

@@ -34,5 +34,5 @@ def test_the_curves_are_those_of_the_prefix_that_is_nearest_to_half_of_the_token
     tables["training"] = tables["training"].query("prompt_length != 6")
     tables["curves"] = pd.concat([tables["curves"], tables["curves"].query("prompt_length == 2").assign(mean=0.125)])
     curves = panels("training-prefix", tables)[2]
-    assert curves.get_title() == "prefix of 2 tokens"
+    assert curves.get_title() == "while training, prefix of 2 tokens"
     assert 0.125 in curves.lines[0].get_ydata()

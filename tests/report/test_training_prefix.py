@@ -10,7 +10,7 @@ from .test_figures import axes_of, draws, training_prefix
 from .test_rounding import rows_of
 from .test_studies import by_hand
 
-WAYS = ("through", "constant", "frozen", "frozen, prefix recomputed", "before training")
+WAYS = ("through", "constant", "frozen", "frozen, prefix recomputed", "untrained")
 
 
 def trained():
@@ -41,6 +41,10 @@ def over_seeds(prefix, quantity, part="all"):
     return {"mean": mean(values), "min": min(values), "max": max(values)}
 
 
+def case_of(prefix):
+    return {"mutant": "clean", "prompt_length": prefix, "steps": 12 - prefix}
+
+
 @pytest.fixture(scope="module")
 def training():
     return summary(by_hand("training-prefix", trained()))
@@ -52,7 +56,7 @@ def test_training_has_the_cosine_over_all_parameters_and_the_mean_loss_of_each_w
     for row in rows:
         cosine = over_seeds(row["prompt_length"], "gradient cosine")
         assert {name: row[f"cosine {name}"] for name in cosine} == cosine
-        names = {f"loss {way}": way for way in WAYS[:3]} | {"loss untrained": "before training"}
+        names = {f"loss {way}": way for way in WAYS[:3]} | {"loss untrained": "untrained"}
         for name, way in names.items():
             assert row[name] == over_seeds(row["prompt_length"], f"suffix loss, {way}")["mean"]
 
@@ -64,15 +68,15 @@ def test_losses_curves_and_cosines_have_mean_and_range_over_seeds_of_each_way_st
     }
     for table, figures in expected.items():
         assert rows_of(training[table]) == [
-            {"prompt_length": prefix, key: name, "seeds": 2, **over_seeds(prefix, quantity, part)}
+            {**case_of(prefix), key: name, "seeds": 2, **over_seeds(prefix, quantity, part)}
             for prefix in (2, 10)
             for key, name, quantity, part in figures
         ]
     assert rows_of(training["curves"]) == [
         {
-            "prompt_length": n,
+            **case_of(n),
             "way": way,
-            "step": step,
+            "training step": step,
             "seeds": 2,
             **over_seeds(n, f"held-out loss, {way}", f"step {step}"),
         }
@@ -92,5 +96,15 @@ def test_training_prefix_draws_the_means_of_cosine_losses_and_curves():
     for way, line in zip(("through", "constant", "frozen"), losses.lines, strict=False):
         assert line.get_label() == way
         draws(line, tables["losses"], ["prompt_length", "mean"], way=way)
-    for way, line in zip(("through", "constant"), curves.lines, strict=True):
-        draws(line, tables["curves"], ["step", "mean"], way=way, prompt_length=6)
+    for way, line in zip(("through", "constant"), curves.lines[:2], strict=True):
+        draws(line, tables["curves"], ["training step", "mean"], way=way, prompt_length=6)
+
+
+def test_a_mutant_and_another_suffix_are_rows_of_their_own():
+    others = [row | {"mutant": "a", "value": 9.0} for row in trained()]
+    others += [row | {"steps": 99, "value": 8.0} for row in trained()]
+    tables = summary(by_hand("training-prefix", trained() + others, mutants=("a",)))
+    alone = summary(by_hand("training-prefix", trained()))
+    for name, table in tables.items():
+        assert rows_of(table.query("mutant == 'clean' and steps < 99")) == rows_of(alone[name])
+        assert len(table) == 3 * len(alone[name])

@@ -15,7 +15,7 @@ from mutkv.grid.clean import mutated_engine, run_clean
 from mutkv.mutation.copy import load_copy
 from mutkv.mutation.registry import load_mutants
 from mutkv.reference import Engine
-from mutkv.studies.causality import causality
+from mutkv.studies.causality import measure
 from mutkv.studies.study import Subject
 from mutkv.weights import load_weights
 from tests.detectors.datasets import make_dataset, scores
@@ -26,7 +26,7 @@ from tests.reference.test_model import rope
 SEEDS = (0, 1)
 DEEP = Configuration(depth=3, head_dim=4, vocab=8, prompt_length=3, steps=8)
 PARTS = ("residual", "keys", "values")
-QUANTITIES = [*(f"append: {part}" for part in PARTS), *(f"cache: {part}" for part in PARTS), "infected"]
+QUANTITIES = [*(f"append: {part}" for part in PARTS), *(f"cache: {part}" for part in PARTS), "infection"]
 SHIPPED = load_mutants()
 
 
@@ -36,7 +36,7 @@ def measured(configuration, make_engine=Engine, seeds=SEEDS):
     config = configuration.model()
     weights = load_weights(config, configuration.weights, configuration.sharpness, seeds)
     found = {}
-    for each in causality(Subject(configuration, seeds, config, weights, make_engine)):
+    for each in measure(Subject(configuration, seeds, config, weights, make_engine)):
         figures = found.setdefault(each.quantity, [])
         figures.append(list(each.values))
         assert each.part == f"layer {len(figures)}"
@@ -84,7 +84,7 @@ def test_without_the_mask_information_flows_back_from_layer_2(positions, prompt_
         "cache: residual": 2,
         "cache: keys": 2,
         "cache: values": 2,
-        "infected": 1,
+        "infection": 1,
     }
 
 
@@ -138,7 +138,7 @@ def expected(configuration, tokens, weights):
             kept = last if name == "residual" else [runs[total][layer][part] - cached[layer][part]]
             figures.setdefault(f"cache: {name}", []).append(max(float(change.abs().max()) for change in kept))
         pairs = zip(cached[layer][1:], clean[layer][1:], strict=True)
-        figures.setdefault("infected", []).append(max(float((left - right).abs().max()) for left, right in pairs))
+        figures.setdefault("infection", []).append(max(float((left - right).abs().max()) for left, right in pairs))
     return figures
 
 
@@ -171,7 +171,7 @@ def test_the_first_layer_with_a_difference_is_the_datasets_first_infected_layer(
     _, cases, found = dataset
     layers = set()
     for case in cases.itertuples():
-        figures = [values[case.seed] for values in found[case.mutant]["infected"]]
+        figures = [values[case.seed] for values in found[case.mutant]["infection"]]
         first = next(layer for layer, value in enumerate(figures, start=1) if value > 0)
         assert first == case.first_infected_layer
         assert (case.mutant, first) == (case.mutant, 3 if case.mutant == "prerot" else 1)
@@ -194,7 +194,7 @@ def test_where_one_layer_mixes_rotation_conventions_all_before_it_is_exact():
         "cache: residual": 3,
         "cache: keys": 3,
         "cache: values": None,
-        "infected": 3,
+        "infection": 3,
     }
 
 

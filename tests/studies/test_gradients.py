@@ -8,11 +8,13 @@ import torch.nn.functional as F  # noqa: N812 - torch's convention
 
 from mutkv.configuration import Configuration
 from mutkv.errors import UsageError
+from mutkv.mutation.copy import load_copy
 from mutkv.reference import Engine
-from mutkv.studies.gradients import differences, gradients, loss
+from mutkv.studies.gradients import check, differences, loss, measure
 from mutkv.studies.study import Subject
 from mutkv.weights import load_weights, prompt_tokens
 from mutkv.weights.random import shapes
+from tests.grid.small_grids import mutant_of
 from tests.reference.test_model import decoder
 
 SEEDS = (0, 1, 2)
@@ -34,7 +36,7 @@ def subject_of(configuration, make_engine=Engine, seeds=SEEDS):
 def measured(subject):
     """Return the figures ``[R]`` of each tensor, by quantity."""
     found = {"gradient error": {}, "gradient size": {}, "relative error": {}}
-    for each in gradients(subject):
+    for each in measure(subject):
         assert each.part not in found[each.quantity]
         found[each.quantity][each.part] = list(each.values)
     for figures in found.values():
@@ -152,6 +154,15 @@ def test_the_differences_use_the_forward_pass_alone_and_a_bounded_number_of_repl
     assert max(replicas for _, replicas in seen) == 256
 
 
+def test_a_mutant_that_cuts_the_gradient_is_measured_and_not_crashed(tmp_path):
+    line = 'normed = kernel.norm(hidden, self.weights[f"layers.{layer}.attention_norm"])'
+    mutant = mutant_of(tmp_path, "cut", "model.py", line, line.replace("norm(hidden,", "norm(hidden.detach(),"))
+    engine = load_copy("mutkv.reference", mutant).module("engine").Engine
+    found = measured(subject_of(SMALL, engine))
+    errors, sizes = (found[f"gradient {what}"]["embedding"] for what in ("error", "size"))
+    assert min(error / size for error, size in zip(errors, sizes, strict=True)) > 0.01
+
+
 def test_a_sequence_that_predicts_no_token_is_refused():
     with pytest.raises(UsageError, match=r"prompt_length \+ steps is 1, and predicts no token: use at least 2"):
-        measured(subject_of(replace(SMALL, prompt_length=1, steps=0)))
+        check(replace(SMALL, prompt_length=1, steps=0))

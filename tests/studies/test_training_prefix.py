@@ -1,6 +1,5 @@
 """Training over a cached prefix: which gradients it cuts, against autograd and differences that know no session."""
 
-import importlib
 import math
 import tomllib
 
@@ -17,15 +16,16 @@ from mutkv.studies.training_prefix import (
     BUDGET,
     CURVE_STEPS,
     batches,
+    check,
     constant,
     evaluate,
     frozen,
     gradient_cosines,
     gradients,
+    measure,
     suffix_losses,
     through,
     train,
-    training_prefix,
 )
 from mutkv.weights import load_weights
 
@@ -87,9 +87,8 @@ def measured():
     """Return the study's figures of two seeds of the scenario at prefix 6, without the second half of the curves."""
     subject = make_subject(6, (6, 7))
     with pytest.MonkeyPatch.context() as patch, torch.no_grad():
-        module = importlib.import_module("mutkv.studies.training_prefix")  # the package may name the function so
-        patch.setattr(module, "CURVE_STEPS", BUDGET)
-        return {(m.quantity, m.part): m.values for m in training_prefix(subject)}
+        patch.setattr("mutkv.studies.training_prefix.CURVE_STEPS", BUDGET)
+        return {(m.quantity, m.part): m.values for m in measure(subject)}
 
 
 @pytest.mark.parametrize(("prefix", "first"), [(0, 6), (2, 6), (5, 6), (6, 7), (8, 9), (10, 11)])
@@ -242,10 +241,10 @@ def test_the_curves_have_a_point_every_fifty_steps_and_pass_through_the_figures_
         steps = [part for quantity, part in measured if quantity == f"held-out loss, {name}"]
         assert steps == [f"step {step}" for step in range(50, 301, 50)]
         assert measured[f"held-out loss, {name}", "step 300"] == measured[f"suffix loss, {name}", "all"]
-    assert min(measured["suffix loss, before training", "all"]) > GUESSING
+    assert min(measured["suffix loss, untrained", "all"]) > GUESSING
 
 
 @pytest.mark.parametrize(("prefix", "length"), [(11, 12), (12, 12), (2, 6), (0, 6)])
 def test_a_suffix_with_nothing_to_predict_is_refused(prefix, length):
     with pytest.raises(UsageError, match=r"^prompt_length \d+ with steps \d+ has nothing to predict: use .*$"):
-        next(training_prefix(make_subject(prefix, length=length)))
+        check(make_subject(prefix, length=length).configuration)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from mutkv.errors import UsageError, one_line
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -17,24 +19,34 @@ DRAWN = ("rounding", "length-profile", "batch-shape", "training-prefix")
 
 
 def draw(kind: str, tables: dict[str, pd.DataFrame], folder: Path, name: str) -> Sequence[Path]:
-    """Draw the figure of a kind of scenario from its tables; return the files, SVG and PNG, or none.
+    """Draw the figure of a kind of scenario from its tables; return the files, SVG and PNG.
+
+    None are written where the kind has no figure, or the tables hold nothing to draw.
 
     Raises:
-        UsageError: the folder cannot be written.
+        UsageError: the folder cannot be written, or matplotlib does not start.
     """
-    from mutkv.report.figures.style import save, styled
-
+    if kind not in DRAWN or any(table.empty for table in tables.values()):
+        return []
+    try:
+        from mutkv.report.figures.style import save, styled
+    except (ImportError, ValueError) as error:  # a setting of the user that matplotlib refuses, MPLBACKEND above all
+        raise UsageError(f"matplotlib cannot be used ({one_line(error)}): mend its settings") from error
     with styled():
-        figure = drawing(kind)(tables)
+        figure = drawings()[kind](tables)
         return [] if figure is None else save(figure, folder, name)
 
 
-def drawing(kind: str) -> "Callable[[dict[str, pd.DataFrame]], Figure | None]":
-    """Return the function that draws a kind of scenario; it gives None where the tables hold nothing to draw."""
+def drawings() -> "dict[str, Callable[[dict[str, pd.DataFrame]], Figure | None]]":
+    """Return the functions that draw; they give None where there is nothing to draw."""
     from mutkv.report.figures.batch_shape import batch_shape_figure
     from mutkv.report.figures.length_profile import length_profile_figure
     from mutkv.report.figures.rounding import rounding_figure
     from mutkv.report.figures.training_prefix import training_prefix_figure
 
-    figures = (rounding_figure, length_profile_figure, batch_shape_figure, training_prefix_figure)
-    return dict(zip(DRAWN, figures, strict=True))[kind]
+    return {
+        "rounding": rounding_figure,
+        "length-profile": length_profile_figure,
+        "batch-shape": batch_shape_figure,
+        "training-prefix": training_prefix_figure,
+    }

@@ -17,12 +17,12 @@ def batch_shape_figure(tables: dict[str, pd.DataFrame]) -> Figure:
     figure, axes = panels(11, 3.8, 4, width_ratios=[1.5, 1, 1, 1])
     draw_deviation(axes[0], tables["deviation"])
     for storage, panel in zip(FORMATS, axes[1:], strict=True):
-        draw_detectors(panel, tables["detectors"].query("storage == @storage"))
+        draw_detectors(panel, *(rows[rows["storage"] == storage] for rows in (tables["detectors"], tables["rates"])))
         panel.set_title(f"native {storage}")
     axes[1].set_ylabel("detector")
     for panel in axes[2:]:
         panel.set_yticklabels([])
-    shared_legend(figure, axes[1:2], 2)
+    shared_legend(figure, axes[1:2], 3)
     return figure
 
 
@@ -38,33 +38,28 @@ def draw_deviation(axes: Axes, deviation: pd.DataFrame) -> None:
     axes.set_xscale("log", base=2)
     plain_ticks(axes, sorted(deviation["batch"].unique()))
     axes.set_xlabel("batch (requests)")
-    axes.set_ylabel("max|Δ| to the full path, alone (logits)")
-    axes.set_title("a right engine")
+    axes.set_ylabel("max|Δ| from the request's own full path (logits)")
+    axes.set_title("a correct engine, native kernels")
     axes.legend(loc="center", fontsize=8)
 
 
-def draw_detectors(axes: Axes, detectors: pd.DataFrame) -> None:
-    """Draw each detector's false-positive rate and recall with their intervals."""
-    for name, marker, face, colour, shift in (
-        ("FPR", "s", "white", COLOURS[2], 0.15),
-        ("recall", "o", "black", "black", -0.15),
-    ):
-        known = detectors[name].notna()
-        places = [place + shift for place, ok in zip(range(len(detectors)), known, strict=True) if ok]
-        rows = detectors[known]
-        errors = [(rows[name] - rows[f"{name} low"]).clip(0), (rows[f"{name} high"] - rows[name]).clip(0)]
-        look: dict[str, Any] = {
-            "marker": marker,
-            "color": colour,
-            "markerfacecolor": face,
-            "linestyle": "none",
-            "capsize": 2,
-        }
-        axes.errorbar(rows[name], places, xerr=errors, label=LABELS[name], **look)
-    axes.set_yticks(range(len(detectors)), detectors["detector"])
+def draw_detectors(axes: Axes, detectors: pd.DataFrame, rates: pd.DataFrame) -> None:
+    """Draw each detector's recall, and its false alarms in the smallest and in the largest batch, with intervals."""
+    names = list(detectors["detector"])
+    batches = sorted(rates["batch"].unique())
+    shown = [("recall (mean over mutants; 95 % intervals)", detectors, "recall")]
+    for size in dict.fromkeys((batches[0], batches[-1])):
+        shown.append((f"clean batches of {size} flagged", rates[rates["batch"] == size], "FPR"))
+    for index, (label, rows, column) in enumerate(shown):
+        rows = rows.dropna(subset=column)
+        value = rows[column].astype(float)
+        low, high = (rows[bound].astype(float).fillna(value) for bound in ("low", "high"))
+        places = [names.index(name) + (index - 1) * 0.25 for name in rows["detector"]]
+        errors = [(value - low).clip(0), (high - value).clip(0)]
+        face = "black" if index == 0 else "white"
+        look: dict[str, Any] = {"marker": "os^"[index], "color": COLOURS[index], "markerfacecolor": face}
+        axes.errorbar(value, places, xerr=errors, label=label, linestyle="none", capsize=2, **look)
+    axes.set_yticks(range(len(names)), names)
     axes.set_xlim(-0.05, 1.05)
     axes.invert_yaxis()
-    axes.set_xlabel("share of cases")
-
-
-LABELS = {"FPR": "clean cases flagged (false alarms)", "recall": "bugs flagged (recall)"}
+    axes.set_xlabel("share flagged (0 to 1)")

@@ -24,7 +24,7 @@ def rounding_figure(tables: dict[str, pd.DataFrame]) -> Figure:
     axes[0].set_title(f"two full passes in two orders, {kinds[0]} weights")
     for weights, panel in zip(kinds, axes[1:], strict=True):
         draw_flips(panel, flips[flips["weights"] == weights])
-        panel.set_title(f"{weights} weights, {flips['runs'].max()} runs each")
+        panel.set_title(f"{weights} weights, {flips['runs'].max()} runs each (95 % intervals)")
     shared_legend(figure, axes[:2], 5)
     return figure
 

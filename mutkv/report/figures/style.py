@@ -36,8 +36,10 @@ DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0,
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Apply the look while the block runs."""
-    with mpl.rc_context(STYLE):  # type: ignore[arg-type]
+    """Apply the look while the block runs, whatever the user's own settings of matplotlib are."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)  # type: ignore[arg-type]
         yield
 
 
@@ -62,7 +64,7 @@ def shared_legend(figure: Figure, axes: Sequence[Axes], columns: int) -> None:
 
 
 def plain_ticks(axes: Axes, values: Sequence[float]) -> None:
-    """Label these places of the x axis with their numbers instead of powers."""
+    """Label these places of the x axis with their numbers, where a logarithmic axis would write powers."""
     axes.set_xticks(values, [f"{value:g}" for value in values])
     axes.tick_params(axis="x", which="minor", bottom=False)
 

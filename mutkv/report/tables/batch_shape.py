@@ -8,24 +8,28 @@ from typing import Any
 
 import pandas as pd
 
-from mutkv.detectors.detector import Detector
-from mutkv.detectors.judge import judge
-from mutkv.detectors.registry import default_detectors, shipped_detectors
 from mutkv.grid.results import Results
-from mutkv.grid.source import engine_digest
 from mutkv.report.tables.common import apart_from, no_tables, observations_of
-from mutkv.scoring import DetectorScore, Interval, score_by
+from mutkv.scoring import score_by
+from mutkv.scoring.interval import proportion
 
 TIGHT = 1e-6
 """The tolerance of which the source says that a correct engine fails it."""
 
 
 def batch_shape_tables(results: Results) -> dict[str, pd.DataFrame]:
-    """Return ``deviation`` per format and batch, and ``detectors``: their false alarms beside their recall."""
-    clean = results.cases.query("mutant == 'clean' and outcome == 'ok'")
-    if clean.empty:
-        return no_tables("deviation", "detectors")
-    return {"deviation": deviation_table(results), "detectors": detectors_table(results)}
+    """Return ``deviation``: how far a request in a batch is from the same request alone."""
+    if results.cases.query("mutant == 'clean' and outcome == 'ok'").empty:
+        return no_tables("deviation")
+    return {"deviation": deviation_table(results)}
+
+
+def batch_shape_verdicts(results: Results, verdicts: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return ``detectors``, recall beside false alarms by batch, and ``rates``, the false alarms with intervals."""
+    rates = rates_table(verdicts)
+    if rates.empty:
+        return no_tables("detectors", "rates")
+    return {"detectors": detectors_table(results, verdicts, rates), "rates": rates}
 
 
 def deviation_table(results: Results) -> pd.DataFrame:
@@ -41,7 +45,7 @@ def deviation_table(results: Results) -> pd.DataFrame:
         "max|Δ|": groups["max_abs"].max(),
         "max|Δ| batch to alone": alone_deviation(results),
         "requests with a flip": by_request["flip"].sum(),
-        f"over {TIGHT:g} %": by_request["over"].mean() * 100,
+        "requests over 1e-6 %": by_request["over"].mean() * 100,
     }
     return pd.DataFrame(figures).reset_index()
 
@@ -73,26 +77,28 @@ def first_request(results: Results, case: Mapping[Any, Any]) -> pd.DataFrame:
     return frame[frame["row"] == 0].assign(**{name: case[name] for name in ("request_id", "storage", "batch")})
 
 
-def detectors_table(results: Results) -> pd.DataFrame:
-    """One row per format and shipped detector: the share of clean cases it flags, and its recall; 95 % intervals."""
-    same_engine = results.plan["engine_digest"] == engine_digest()
-    # kv-compare runs the cases again, which takes the engine that made them.
-    verdicts = judge(results, shipped_detectors() if same_engine else default_detectors()).frame
+def rates_table(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """One row per format, batch and detector: the share of clean cases it flags, with Clopper and Pearson's interval.
+
+    A case is a batch, and one of its requests is enough to flag it.
+    """
+    clean = verdicts[verdicts["kind"] == "clean-native"]
+    rows = []
+    for key, cases in clean.groupby(["storage", "batch", "detector"], sort=False):
+        share = proportion(int(cases["flag"].sum()), len(cases), "exact")
+        rows.append([*key, len(cases), share.value, share.low, share.high])
+    return pd.DataFrame(rows, columns=["storage", "batch", "detector", "clean cases", "FPR", "low", "high"])
+
+
+def detectors_table(results: Results, verdicts: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
+    """One row per format and detector: recall with its 95 % interval, and the false alarms in each size of batch."""
     scores = score_by(verdicts, "storage", scenario=results.scenario, completeness=results.completeness)
-    rows = [
-        detector_row(storage, detector, {each.name: each for each in score.detectors}.get(detector.name))
-        for storage, score in scores.items()
-        for detector in shipped_detectors()
-    ]
-    figures = [f"{name}{bound}" for name in ("FPR", "recall") for bound in ("", " low", " high")]
-    return pd.DataFrame(rows, columns=["storage", "detector", "threshold", *figures])
-
-
-def detector_row(storage: str, detector: Detector, score: DetectorScore | None) -> dict[str, Any]:
-    """Return a detector's row; without figures where it was not judged."""
-    row: dict[str, Any] = {"storage": storage, "detector": detector.name, "threshold": detector.threshold}
-    if score is None:
-        return row
-    for name, figure in (("FPR", score.fpr.get("clean-native", Interval())), ("recall", score.recall)):
-        row |= {name: figure.value, f"{name} low": figure.low, f"{name} high": figure.high}
-    return row
+    false_alarms = rates.pivot(index=["storage", "detector"], columns="batch", values="FPR")
+    rows = []
+    for storage, score in scores.items():
+        for detector in score.detectors:
+            row = {"storage": storage, "detector": detector.name, "threshold": detector.threshold}
+            row |= {"recall": detector.recall.value, "low": detector.recall.low, "high": detector.recall.high}
+            shares = false_alarms.loc[(storage, detector.name)]
+            rows.append(row | {f"FPR, batch of {batch}": share for batch, share in shares.items()})
+    return pd.DataFrame(rows)

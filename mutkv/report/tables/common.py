@@ -22,11 +22,10 @@ def apart_from(cases: pd.DataFrame, *names: str) -> pd.Series:
     return pd.Series([" ".join(map(str, row)) for row in cases[columns].to_numpy()], cases.index, dtype=str)
 
 
-def measured(results: Results, clean: bool = False) -> pd.DataFrame:
-    """Return what a study measured in cases that ran to the end; with ``clean``, of the engine without a mutant."""
+def measured(results: Results) -> pd.DataFrame:
+    """Return what a study measured in cases that ran to the end."""
     found = results.measurements
-    found = found[found["outcome"] == "ok"]
-    return found[found["mutant"] == "clean"] if clean else found
+    return found[found["outcome"] == "ok"]
 
 
 def in_plan_order(results: Results, table: pd.DataFrame) -> list[str]:

@@ -16,6 +16,7 @@ from mutkv.scoring.cover import smallest_cover
 
 MODEL = ["weights", "sharpness"]
 PROBE = [*MODEL, "prompt_length", "step"]
+COUNTS = ["prompt_length", "step", "catches"]
 TOLERANCE = 1e-2
 """The chapter's tolerance on |Δ|, beside its assertion on the argmax."""
 RULES = {"argmax differs": "flip", f"|Δ| > {TOLERANCE:g}": "over"}
@@ -51,10 +52,15 @@ def probe_results(results: Results) -> pd.DataFrame:
 def flips_table(runs: pd.DataFrame, mutants: list[str]) -> pd.DataFrame:
     """One row per model and length: seeds whose argmax flips at some step, and the mutants that no seed shows."""
     keys = [*MODEL, "prompt_length"]
-    flips = runs.groupby([*keys, "mutant"])["flip"].sum().unstack("mutant")[mutants]
-    unseen = flips.eq(0).apply(lambda row: ", ".join(name for name in mutants if row[name]) or "none", axis=1)
-    seeds = runs.groupby([*keys, "mutant"]).size().groupby(keys).max()
-    return flips.assign(**{"unseen": unseen}).pipe(with_first, "seeds", seeds)
+    by_mutant = runs.groupby([*keys, "mutant"])["flip"]
+    counts = by_mutant.size().unstack("mutant")[mutants]
+    seeds = counts.max(axis=1)
+    # Where a mutant failed on some seed, its count of flips is not one of all seeds.
+    flips = by_mutant.sum().astype("Int64").unstack("mutant")[mutants].where(counts.eq(seeds, axis=0))
+    never = flips.eq(0).fillna(False).astype(bool)
+    unseen = never.apply(lambda row: "all" if row.all() else ", ".join(row.index[row]) or "none", axis=1)
+    flips.insert(0, "seeds", seeds)
+    return flips.assign(unseen=unseen).rename_axis(columns=None).reset_index()
 
 
 def deviation_table(runs: pd.DataFrame, mutants: list[str]) -> pd.DataFrame:
@@ -73,14 +79,14 @@ def first_flip_table(runs: pd.DataFrame, mutants: list[str]) -> pd.DataFrame:
         share, deviation = lengths["share"].droplevel([0, 1, 2]), lengths["deviation"].droplevel([0, 1, 2])
         rows.append(
             dict(zip([*MODEL, "mutant"], key, strict=True))
-            | {"some seed from": first_index(share > 0), "every seed from": first_index(share == 1)}
+            | {"some seed first at": first_index(share > 0), "every seed first at": first_index(share == 1)}
             | {"no seed at": ", ".join(map(str, share.index[share == 0])) or "none"}
             | {"|Δ| at shortest": deviation.iloc[0], "largest |Δ|": deviation.max(), "at length": deviation.idxmax()}
             | {"|Δ| at longest": deviation.iloc[-1]}
         )
     if not rows:
         return pd.DataFrame(columns=[*MODEL, "mutant"])
-    table = pd.DataFrame(rows).astype({"some seed from": "Int64", "every seed from": "Int64"})
+    table = pd.DataFrame(rows).astype({"some seed first at": "Int64", "every seed first at": "Int64"})
     return table.sort_values([*MODEL, "mutant"], key=lambda column: ranked(column, mutants), kind="stable")
 
 
@@ -102,7 +108,7 @@ def probes_table(probed: pd.DataFrame) -> pd.DataFrame:
             }
             rows += [about | probes.loc[row].to_dict() | {"catches": int(caught.iloc[row].sum())} for row in chosen]
             rows += [] if chosen else [about]
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).astype({name: "Int64" for name in COUNTS if any(name in row for row in rows)})
 
 
 def profile_data(probed: pd.DataFrame, mutants: list[str]) -> pd.DataFrame:
@@ -123,10 +129,3 @@ def first_index(flags: "pd.Series[bool]") -> int | None:
 def ranked(column: pd.Series, mutants: list[str]) -> pd.Series:
     """Return a column as it is sorted: mutants in the plan's order."""
     return column.map(mutants.index) if column.name == "mutant" else column
-
-
-def with_first(table: pd.DataFrame, name: str, values: pd.Series) -> pd.DataFrame:
-    """Return a table with its index as columns, and one more column behind them."""
-    table = table.rename_axis(columns=None)
-    table.insert(0, name, values)
-    return table.reset_index()

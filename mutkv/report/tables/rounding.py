@@ -52,24 +52,24 @@ def agreement_table(observations: pd.DataFrame) -> pd.DataFrame:
 
 
 def flips_table(observations: pd.DataFrame) -> pd.DataFrame:
-    """One row per format, comparison and number of runs: runs in which some token differs, with a Wilson interval."""
+    """One row per format, comparison and choice of seeds: runs in which some token differs, with a Wilson interval."""
     keys = [*FORMAT, "comparison"]
     runs = observations.groupby([*keys, "case_id", "seed"], sort=False)["differs"].any().reset_index()
     rows = []
     for key, group in runs.groupby(keys, sort=False):
         few = group[group["seed"] < FEW]
-        for part in (group,) if len(few) in (0, len(group)) else (few, group):
-            share = proportion(int(part["differs"].sum()), len(part), "wilson")
-            figures = {"runs": len(part), "flipped": int(part["differs"].sum())}
-            rows.append(dict(zip(keys, key, strict=True)) | figures | {"low": share.low, "high": share.high})
-    return pd.DataFrame(rows, columns=[*keys, "runs", "flipped", "low", "high"])
+        for seeds, part in ((f"first {FEW}", few), ("all", group)):
+            if len(part) and (part is few or len(few) < len(group)):
+                share = proportion(int(part["differs"].sum()), len(part), "wilson")
+                rows.append([*key, seeds, len(part), int(part["differs"].sum()), share.low, share.high])
+    return pd.DataFrame(rows, columns=[*keys, "seeds", "runs", "flipped", "low", "high"])
 
 
 def runs_table(flips: pd.DataFrame) -> pd.DataFrame:
-    """One row per format: in how many runs some token differs, a column per comparison and number of runs."""
-    ranked = flips.assign(rank=flips["comparison"].map([CACHED, TWO_ORDERS, CONTROL].index))
-    ranked = ranked.sort_values(["runs", "rank"], kind="stable")
-    ranked["column"] = ranked["comparison"] + ", of " + ranked["runs"].astype(str)
-    table = ranked.pivot(index=FORMAT, columns="column", values="flipped")[ranked["column"].unique()]
-    formats = pd.MultiIndex.from_frame(flips[FORMAT].drop_duplicates())
-    return table.reindex(formats).rename_axis(columns=None).reset_index()
+    """One row per choice of seeds and format: in how many runs some token differs, by comparison, as "3 of 24"."""
+    keys = ["seeds", *FORMAT]
+    counts = flips["flipped"].astype(str) + " of " + flips["runs"].astype(str)
+    table = flips.assign(counts=counts).pivot(index=keys, columns="comparison", values="counts")
+    order = flips[keys].drop_duplicates().sort_values("seeds", ascending=False, kind="stable")
+    table = table.reindex(index=pd.MultiIndex.from_frame(order), columns=[CACHED, TWO_ORDERS, CONTROL])
+    return table.rename_axis(columns=None).reset_index()

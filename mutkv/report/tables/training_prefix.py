@@ -6,26 +6,26 @@ from mutkv.grid.results import Results
 from mutkv.report.tables.common import measured, no_tables
 
 WAYS = ("through", "constant", "frozen")
-KEYS = ["prompt_length", "steps"]
+KEYS = ["mutant", "prompt_length", "steps"]
 SPREAD = ("mean", "min", "max")
 
 
 def training_prefix_tables(results: Results) -> dict[str, pd.DataFrame]:
     """Return ``training``, one row per prefix, ``losses`` by way, and as data ``curves`` and ``cosines`` by tensor."""
-    found = measured(results, clean=True)
+    found = measured(results)
     if found.empty:
         return no_tables("training", "losses", "curves", "cosines")
     curves = found[found["quantity"].str.startswith("held-out loss, ")]
     curves = curves.assign(
         way=curves["quantity"].str.removeprefix("held-out loss, "),
-        step=curves["part"].str.removeprefix("step ").astype(int),
+        **{"training step": curves["part"].str.removeprefix("step ").astype(int)},
     )
     cosines = found[(found["quantity"] == "gradient cosine") & (found["part"] != "all")]
     return {
         "training": training_table(found[found["part"] == "all"]),
         "losses": losses_table(found[found["part"] == "all"]),
-        "curves": spread(curves, ["prompt_length", "way", "step"]),
-        "cosines": spread(cosines.rename(columns={"part": "tensor"}), ["prompt_length", "tensor"]),
+        "curves": spread(curves, [*KEYS, "way", "training step"]),
+        "cosines": spread(cosines.rename(columns={"part": "tensor"}), [*KEYS, "tensor"]),
     }
 
 
@@ -36,7 +36,7 @@ def training_table(found: pd.DataFrame) -> pd.DataFrame:
     means = found.groupby([*KEYS, "quantity"])["value"].mean().unstack("quantity")
     for way in WAYS:
         table[f"loss {way}"] = means[f"suffix loss, {way}"]
-    table["loss untrained"] = means["suffix loss, before training"]
+    table["loss untrained"] = means["suffix loss, untrained"]
     return table.reset_index()
 
 
@@ -44,7 +44,7 @@ def losses_table(found: pd.DataFrame) -> pd.DataFrame:
     """One row per prefix and way: the held-out loss after training, over seeds."""
     losses = found[found["quantity"].str.startswith("suffix loss, ")]
     named = losses.assign(way=losses["quantity"].str.removeprefix("suffix loss, "))
-    return spread(named, ["prompt_length", "way"])
+    return spread(named, [*KEYS, "way"])
 
 
 def spread(found: pd.DataFrame, keys: list[str]) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Tables of the studies: what was measured per layer, per tensor or per prefix, over seeds."""
+"""What an appended token and a cache change, layer by layer, and the layer in which each mutant begins."""
 
 import pandas as pd
 
@@ -19,26 +19,8 @@ def causality_tables(results: Results) -> dict[str, pd.DataFrame]:
     worst = worst.reindex(order, level="mutant")
     streams = [f"{what}: {stream}" for what in ("append", "cache") for stream in STREAMS]
     layers = worst[streams].rename_axis(columns=None).reset_index()
-    infected = worst["infected"].unstack("layer").reindex(order)
+    infected = worst["infection"].unstack("layer").reindex(order)
     first = infected.gt(0).apply(lambda row: str(row.idxmax()) if row.any() else "none", axis=1)
     infected.columns = pd.Index([f"layer {layer}" for layer in infected.columns])
     infected.insert(0, "first infected layer", first)
     return {"layers": layers, "infection": infected.rename_axis(columns=None).reset_index()}
-
-
-def gradients_tables(results: Results) -> dict[str, pd.DataFrame]:
-    """Return ``gradients``, one row per structure, and ``tensors``, one row per structure and tensor."""
-    found = measured(results, clean=True)
-    if found.empty:
-        return no_tables("gradients", "tensors")
-    keys = ["positions", "depth"]
-    worst = found.groupby([*keys, "part", "quantity"], sort=False)["value"].max().unstack("quantity")
-    tensors = worst.rename_axis(columns=None).reset_index().rename(columns={"part": "tensor"})
-    groups = tensors.groupby(keys, sort=False)
-    figures = {
-        "seeds": found.groupby(keys)["seed"].nunique(),
-        "tensors": groups.size(),
-        "largest gradient": groups["gradient size"].max(),
-        "largest error": groups["gradient error"].max(),
-    }
-    return {"gradients": pd.DataFrame(figures).reset_index(), "tensors": tensors}
