@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from mutkv.kernels.arithmetic import Arithmetic, Format, Order
 
-Positions = Literal["learned", "rope"]
+Positions = Literal["learned", "rope", "alibi"]
 Rotation = Literal["write", "read"]
+RopeScaling = Literal["none", "linear", "yarn"]
 Weights = Literal["random", "near-tied", "trained"]
 
 MINIMUM_CONTEXT = 64
@@ -20,7 +21,11 @@ MINIMUM_CONTEXT = 64
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """The structure and arithmetic of a decoder; ``context`` is the number of positions it has tables for."""
+    """The structure and arithmetic of a decoder.
+
+    ``context`` is the number of positions it has tables for. ``window`` is how many positions a token attends to,
+    itself included; 0 is all of them.
+    """
 
     depth: int = 1
     heads: int = 2
@@ -29,6 +34,8 @@ class ModelConfig:
     vocab: int = 32
     positions: Positions = "rope"
     rotation: Rotation = "write"
+    rope_scaling: RopeScaling = "none"
+    window: int = 0
     context: int = MINIMUM_CONTEXT
     arithmetic: Arithmetic = field(default_factory=Arithmetic)
     device: str = "cpu"
@@ -55,6 +62,8 @@ class Configuration:
     batch: int = 1
     positions: Positions = "rope"
     rotation: Rotation = "write"
+    rope_scaling: RopeScaling = "none"
+    window: int = 0
     weights: Weights = "random"
     sharpness: float = 1.0
     storage: Format = "float64"
@@ -80,8 +89,8 @@ class Configuration:
     def model(self, device: str = "cpu") -> ModelConfig:
         """Return what an engine is built from; its context covers the run (and one token of slack for mutants)."""
         context = max(MINIMUM_CONTEXT, 1 << self.tokens.bit_length())
-        structure = (self.depth, self.heads, self.kv_heads, self.head_dim, self.vocab, self.positions, self.rotation)
-        return ModelConfig(*structure, context, self.arithmetic, device)
+        structure = {name: getattr(self, name) for name in STRUCTURE_COLUMNS}
+        return ModelConfig(**structure, context=context, arithmetic=self.arithmetic, device=device)
 
     def columns(self) -> dict[str, Any]:
         """Return the dataset columns of this point, in their order."""
@@ -96,6 +105,9 @@ class Configuration:
 
 
 CONFIGURATION_COLUMNS: tuple[str, ...] = tuple(column.name for column in fields(Configuration))
+
+
+STRUCTURE_COLUMNS = tuple(part.name for part in fields(ModelConfig) if part.name in CONFIGURATION_COLUMNS)
 
 
 DEFAULT = Configuration()

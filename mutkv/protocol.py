@@ -24,7 +24,7 @@ class Trace:
     hidden: tuple[Tensor, ...]
     """Residual stream after each layer, ``[R, B, n, width]``."""
     keys: tuple[Tensor, ...]
-    """Keys as attention uses them (rotated, with rope), ``[R, B, n, kv_heads, head_dim]``."""
+    """Keys as they are stored (rotated, unless rope rotates on read), ``[R, B, n, kv_heads, head_dim]``."""
     values: tuple[Tensor, ...]
     """``[R, B, n, kv_heads, head_dim]``"""
     attended: tuple[Tensor, ...]

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-DATASET_VERSION = 1
+DATASET_VERSION = 2
 
 TEXT = pa.string()
 COUNT = pa.int64()
@@ -31,6 +31,8 @@ CASES = pa.schema(
         "batch": COUNT,
         "positions": TEXT,
         "rotation": TEXT,
+        "rope_scaling": TEXT,
+        "window": COUNT,
         "weights": TEXT,
         "sharpness": pa.float64(),
         "storage": TEXT,

@@ -141,7 +141,15 @@ def content_keys(mutants: Mapping[str, Mutant], device: str, study: str | None =
 
 def applies(mutant: Mutant, configuration: Configuration) -> bool:
     """Whether this configuration has the workload and the features that the mutant needs."""
-    features: set[str] = {configuration.positions}
-    if configuration.kv_heads < configuration.heads:
-        features.add("gqa")
-    return configuration.workload in mutant.workloads and features.issuperset(mutant.features)
+    return configuration.workload in mutant.workloads and features_of(configuration).issuperset(mutant.features)
+
+
+def features_of(configuration: Configuration) -> set[str]:
+    """Return what a configuration has that a mutant may need."""
+    optional = {
+        "gqa": configuration.kv_heads < configuration.heads,
+        "window": configuration.window > 0,
+        "rotate-on-read": configuration.rotation == "read",
+        configuration.rope_scaling: configuration.rope_scaling != "none",
+    }
+    return {configuration.positions, *(name for name, there in optional.items() if there)}

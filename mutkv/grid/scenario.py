@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, Strict, model_validator
 
-from mutkv.configuration import CONFIGURATION_COLUMNS, Configuration, Positions, Rotation, Weights
+from mutkv.configuration import CONFIGURATION_COLUMNS, Configuration, Positions, RopeScaling, Rotation, Weights
 from mutkv.errors import UsageError, unknown_name
 from mutkv.kernels.arithmetic import Format, Order
 from mutkv.resources import shipped
@@ -47,6 +47,8 @@ class Axes(StrictModel):
     batch: Axis[Size] = (1,)
     positions: Axis[Positions] = ("rope",)
     rotation: Axis[Rotation] = ("write",)
+    rope_scaling: Axis[RopeScaling] = ("none",)
+    window: Axis[Count] = (0,)
     weights: Axis[Weights] = ("random",)
     sharpness: Axis[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = (1.0,)
     storage: Axis[Format] = ("float64",)
@@ -138,8 +140,11 @@ def check_structure(configuration: Configuration) -> None:
     for name in ("depth", "heads", "kv_heads", "head_dim", "vocab", "batch"):
         if getattr(configuration, name) < 1:
             raise UsageError(f"{name} {getattr(configuration, name)} is too small: use at least 1")
-    if configuration.rotation != "write":
-        raise UsageError(f"rotation '{configuration.rotation}' is not in this version of mutkv: use 'write'")
+    rotary = {"rotation": "write", "rope_scaling": "none"}
+    for name, plain in rotary.items():
+        if configuration.positions != "rope" and getattr(configuration, name) != plain:
+            fix = f"use '{plain}', or positions 'rope'"
+            raise UsageError(f"{name} '{getattr(configuration, name)}' with {configuration.positions} positions: {fix}")
     if configuration.heads % configuration.kv_heads:
         raise UsageError(
             f"kv_heads {configuration.kv_heads} does not divide heads {configuration.heads}: use a divisor"

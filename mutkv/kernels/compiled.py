@@ -94,8 +94,10 @@ def scale(rows: Array, root: Array, gain: Array, out: Array) -> None:
 
 
 @compiled
-def shifted_scores(query: Array, keys: Array, allowed: Array, divisor: float, pairwise: bool, out: Array) -> None:
-    """``plain.shifted_scores``: query [R, B, n, H, D], keys [R, B, T, H, D], out [R, B, H, n, T]."""
+def shifted_scores(
+    query: Array, keys: Array, allowed: Array, bias: Array, divisor: float, pairwise: bool, out: Array
+) -> None:
+    """``plain.shifted_scores``: query [R, B, n, H, D], keys [R, B, T, H, D], bias [H, n, T], out [R, B, H, n, T]."""
     replicas, batch, length, heads, width = query.shape
     seen = keys.shape[2]
     buffer = np.empty((padded_size(width), seen), out.dtype)
@@ -109,9 +111,14 @@ def shifted_scores(query: Array, keys: Array, allowed: Array, divisor: float, pa
                 for q in range(length):
                     row = out[r, b, h, q]
                     weighted_rows(query[r, b, q, h], columns, pairwise, buffer, row)
+                    for t in range(seen):
+                        row[t] = row[t] / root
+                    if bias.size:
+                        for t in range(seen):
+                            row[t] += bias[h, q, t]
                     highest = lowest
                     for t in range(seen):
-                        row[t] = row[t] / root if allowed[q, t] else lowest
+                        row[t] = row[t] if allowed[q, t] else lowest
                         highest = max(highest, row[t])
                     for t in range(seen):
                         row[t] -= highest

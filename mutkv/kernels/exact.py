@@ -37,12 +37,18 @@ class ExactKernel:
         root = plain.sqrt(mean_square + plain.EPSILON)
         return self._narrow(self._run("scale", rows.shape, rows, root, self._widen(gain))).view_as(hidden)
 
-    def attention(self, query: Tensor, keys: Tensor, values: Tensor, allowed: Tensor) -> Tensor:
-        """Softmax attention: query ``[R, B, n, H, D]``, keys and values ``[R, B, T, H, D]``, allowed ``[n, T]``."""
+    def attention(
+        self, query: Tensor, keys: Tensor, values: Tensor, allowed: Tensor, bias: Tensor | None = None
+    ) -> Tensor:
+        """Softmax attention: query ``[R, B, n, H, D]``, keys and values ``[R, B, T, H, D]``, allowed ``[n, T]``.
+
+        A bias, float64 ``[H, n, T]``, is rounded to the accumulator and added to the scores.
+        """
         query, keys, values = self._widen(query), self._widen(keys), self._widen(values)
         replicas, batch, length, heads, width = query.shape
         shape = (replicas, batch, heads, length, keys.shape[2])
-        scores = self._run("shifted_scores", shape, query, keys, allowed, math.sqrt(width), self.order)
+        bias = query.new_empty(0, 0, 0) if bias is None else self._widen(bias)
+        scores = self._run("shifted_scores", shape, query, keys, allowed, bias, math.sqrt(width), self.order)
         return self._narrow(self._run("mix", query.shape, plain.exp(scores), values, self.order))
 
     def rotate(self, pairs: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

@@ -18,8 +18,13 @@ class Kernel(Protocol):
     def norm(self, hidden: Tensor, gain: Tensor) -> Tensor:
         """RMSNorm of ``[R, B, n, W]`` with gain ``[R, W]``."""
 
-    def attention(self, query: Tensor, keys: Tensor, values: Tensor, allowed: Tensor) -> Tensor:
-        """Softmax attention: query ``[R, B, n, H, D]``, keys and values ``[R, B, T, H, D]``, allowed ``[n, T]``."""
+    def attention(
+        self, query: Tensor, keys: Tensor, values: Tensor, allowed: Tensor, bias: Tensor | None = None
+    ) -> Tensor:
+        """Softmax attention: query ``[R, B, n, H, D]``, keys and values ``[R, B, T, H, D]``, allowed ``[n, T]``.
+
+        A bias, float64 ``[H, n, T]``, is added to the scores.
+        """
 
     def rotate(self, pairs: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         """Rotate ``[R, B, n, H, D]`` by float64 tables ``[n, D / 2]``."""

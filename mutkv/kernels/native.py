@@ -27,11 +27,17 @@ class NativeKernel:
         width = hidden.shape[-1:]
         return torch.stack([F.rms_norm(h, width, g, EPSILON) for h, g in zip(hidden, gain, strict=True)])
 
-    def attention(self, query: Tensor, keys: Tensor, values: Tensor, allowed: Tensor) -> Tensor:
-        """Softmax attention: query ``[R, B, n, H, D]``, keys and values ``[R, B, T, H, D]``, allowed ``[n, T]``."""
+    def attention(
+        self, query: Tensor, keys: Tensor, values: Tensor, allowed: Tensor, bias: Tensor | None = None
+    ) -> Tensor:
+        """Softmax attention: query ``[R, B, n, H, D]``, keys and values ``[R, B, T, H, D]``, allowed ``[n, T]``.
+
+        A bias, float64 ``[H, n, T]``, is rounded to the storage format and added to the scores.
+        """
+        mask = allowed if bias is None else bias.to(self.storage).masked_fill(~allowed, -torch.inf)
         heads_first = (part.transpose(2, 3) for part in (query, keys, values))  # [R, B, H, T, D]
         replicas = zip(*heads_first, strict=True)
-        mixed = [F.scaled_dot_product_attention(q, k, v, attn_mask=allowed) for q, k, v in replicas]
+        mixed = [F.scaled_dot_product_attention(q, k, v, attn_mask=mask) for q, k, v in replicas]
         return torch.stack(mixed).transpose(2, 3)
 
     def rotate(self, pairs: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

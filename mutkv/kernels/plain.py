@@ -49,14 +49,17 @@ def scale(rows: Tensor, root: Tensor, gain: Tensor) -> Tensor:
     return rows / root[..., None] * gain[:, None]
 
 
-def shifted_scores(query: Tensor, keys: Tensor, allowed: Tensor, divisor: float, order: Order) -> Tensor:
+def shifted_scores(query: Tensor, keys: Tensor, allowed: Tensor, bias: Tensor, divisor: float, order: Order) -> Tensor:
     """Attention scores minus their row maximum, -inf where not allowed.
 
-    query ``[R, B, n, H, D]``, keys ``[R, B, T, H, D]``, allowed ``[n, T]`` -> ``[R, B, H, n, T]``.
+    query ``[R, B, n, H, D]``, keys ``[R, B, T, H, D]``, allowed ``[n, T]``, bias ``[H, n, T]`` or ``[0, 0, 0]`` for
+    none -> ``[R, B, H, n, T]``.
     """
     query = query.transpose(2, 3)[:, :, :, :, None]  # [R, B, H, n, 1, D]
     keys = keys.transpose(2, 3)[:, :, :, None]  # [R, B, H, 1, T, D]
     scores = ordered_sum(query * keys, order) / divisor
+    if bias.numel():
+        scores = scores + bias
     scores = scores.masked_fill(~allowed, -torch.inf)
     return scores - scores.amax(dim=-1, keepdim=True)
 

@@ -1,4 +1,4 @@
-"""A decoder: RMSNorm, multi-head or grouped-query attention, SiLU MLP, residuals; learned or rotary positions.
+"""A decoder: RMSNorm, multi-head or grouped-query attention, SiLU MLP, residuals; learned, rotary or ALiBi positions.
 
 One ``forward`` serves both paths. With a cache it feeds new tokens over the stored past; without one it computes the
 whole sequence. Names in shapes: R replicas, B rows, n new tokens, past stored tokens.
@@ -10,9 +10,9 @@ from torch import Tensor
 from mutkv.configuration import ModelConfig
 from mutkv.kernels import Kernel
 from mutkv.protocol import Trace
+from mutkv.reference.alibi import distance_bias
 from mutkv.reference.cache import Cache
-
-ROPE_BASE = 10_000.0
+from mutkv.reference.rotary import rotation_tables
 
 
 class Decoder:
@@ -53,7 +53,8 @@ class Decoder:
         keys = projected_keys
         if self.config.positions == "rope":
             query = kernel.rotate(query, self.cos[positions], self.sin[positions])
-            keys = kernel.rotate(projected_keys, self.cos[positions], self.sin[positions])
+            if self.config.rotation == "write":
+                keys = kernel.rotate(projected_keys, self.cos[positions], self.sin[positions])
         new = torch.stack([keys, values])  # [2, R, B, n, kv_heads, head_dim]
         seen = new
         if cache is not None:
@@ -74,6 +75,8 @@ class Decoder:
     def attend(self, query: Tensor, seen: Tensor, kernel: Kernel) -> Tensor:
         """Causal attention of the last n positions over all that are seen -> ``[R, B, n, width]``."""
         keys, values = seen  # each [R, B, past + n, kv_heads, head_dim]
+        if self.config.positions == "rope" and self.config.rotation == "read":
+            keys = kernel.rotate(keys, self.cos[: keys.shape[2]], self.sin[: keys.shape[2]])  # row t is position t
         if self.config.kv_heads < self.config.heads:
             group = self.config.heads // self.config.kv_heads
             keys = keys.repeat_interleave(group, dim=3)  # [R, B, past + n, heads, head_dim]
@@ -83,21 +86,15 @@ class Decoder:
         key_index = torch.arange(total, device=query.device)
         query_index = torch.arange(queries, device=query.device) + offset
         allowed = key_index <= query_index[:, None]  # [n, past + n]
-        return kernel.attention(query, keys, values, allowed).flatten(-2)
+        if self.config.window:
+            allowed = allowed & (key_index > query_index[:, None] - self.config.window)  # itself and window - 1 before
+        bias = None
+        if self.config.positions == "alibi":
+            bias = distance_bias(self.config.heads, query_index, key_index)  # [heads, n, past + n]
+        return kernel.attention(query, keys, values, allowed, bias).flatten(-2)
 
     def mlp(self, layer: int, hidden: Tensor, kernel: Kernel) -> Tensor:
         """Normalise, expand, SiLU, contract: ``[R, B, n, width]`` to the same."""
         normed = kernel.norm(hidden, self.weights[f"layers.{layer}.mlp_norm"])
         expanded = kernel.silu(kernel.product(normed, self.weights[f"layers.{layer}.up"]))
         return kernel.product(expanded, self.weights[f"layers.{layer}.down"])
-
-
-def rotation_tables(config: ModelConfig) -> tuple[Tensor, Tensor]:
-    """Return cosines and sines of position × base^(-pair / pairs), float64 ``[context, head_dim / 2]``.
-
-    One table for all calls: a position's angle then has the same bits whoever looks it up.
-    """
-    pairs = config.head_dim // 2
-    rates = torch.tensor([ROPE_BASE ** (-pair / pairs) for pair in range(pairs)], dtype=torch.float64)
-    angles = torch.arange(config.context, dtype=torch.float64)[:, None] * rates
-    return angles.cos().to(config.device), angles.sin().to(config.device)

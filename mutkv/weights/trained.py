@@ -17,7 +17,7 @@ from mutkv.errors import UsageError
 from mutkv.weights.train import FAMILIES
 
 SHIPPED = Path(__file__).parent / "trained"
-STRUCTURE = ("depth", "heads", "kv_heads", "head_dim", "vocab")
+STRUCTURE = ("depth", "heads", "kv_heads", "head_dim", "vocab", "rope_scaling", "window")
 
 
 def family(positions: Positions) -> ModelConfig:
@@ -43,6 +43,9 @@ def trained_replica(config: ModelConfig, seed: int) -> dict[str, Tensor]:
     Raises:
         UsageError: nothing of this structure or with this seed was trained.
     """
+    if config.positions not in FAMILIES:
+        known = " or ".join(FAMILIES)
+        raise UsageError(f"no trained weights for {config.positions} positions: use {known}, or weights 'random'")
     trained, recipe = FAMILIES[config.positions]
     for name in STRUCTURE:
         refuse_other(config.positions, name, getattr(config, name), (getattr(trained, name),))
@@ -61,7 +64,7 @@ def periodic_prompt(seed: int, length: int, vocab: int, period: int, row: int = 
     return word[np.arange(length) % period]
 
 
-def refuse_other(positions: Positions, name: str, asked: int, trained: tuple[int, ...]) -> None:
+def refuse_other(positions: Positions, name: str, asked: int | str, trained: tuple[int | str, ...]) -> None:
     """Refuse a value that the family does not have."""
     if asked not in trained:
         known = ", ".join(map(str, trained))

@@ -85,7 +85,7 @@ def test_a_mutant_without_its_feature_is_left_out_where_it_does_not_apply(tmp_pa
 @pytest.mark.parametrize(
     ("axes", "message"),
     [
-        ("promptlength = 3", "unknown key 'axes.promptlength': did you mean prompt_length?"),
+        ("promptlength = 3", "unknown key 'axes.promptlength': did you mean prompt_length"),
         ("depht = [1]\nsteps = -1", "unknown key 'axes.depht': did you mean depth or weights?"),
         ("seed = []", "'axes.seed' should be a list or table that is not empty, found []"),
         ("prompt_length = [4, -1]", "'axes.prompt_length[1]' should be at least 0, found -1"),

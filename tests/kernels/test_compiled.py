@@ -66,7 +66,8 @@ def test_scores_and_mixes_agree(seed, replicas, batch, length, heads, width, pas
         weights = ordinary(seed + 3, shape, dtype).exp().masked_fill(~allowed, 0.0)
         for order in ORDERS:
             if not share:  # an overflow makes NaN, which the forms spread differently: see the attention test
-                assert agree("shifted_scores", order, shape, query, keys, allowed, math.sqrt(width))
+                for bias in (torch.empty(0, 0, 0, dtype=dtype), ordinary(seed + 4, (heads, length, total), dtype)):
+                    assert agree("shifted_scores", order, shape, query, keys, allowed, bias, math.sqrt(width))
             assert agree("mix", order, query.shape, weights, values)
 
 
@@ -94,7 +95,7 @@ def test_every_operation_of_the_exact_kernel_agrees(seed, formats, order, replic
     calls = {
         "product": (hidden, draw(5, replicas, 18, 7)),
         "norm": (hidden, gain),
-        "attention": (query, keys, values, allowed),
+        "attention": (query, keys, values, allowed, draw(7, query.shape[3], query.shape[2], keys.shape[2])),
         "rotate": (query, angles.cos(), angles.sin()),
         "silu": (hidden,),
         "add": (hidden, draw(6, replicas, batch, length, 18)),

@@ -32,7 +32,8 @@ def feed(session, tokens, chunks):
 @st.composite
 def structures(draw, formats=FORMATS[:3]):
     """Draw a decoder of odd widths: heads 1 to 4, any divisor as kv_heads, odd head_dim where rope allows it."""
-    positions = draw(st.sampled_from(["learned", "rope"]))
+    positions = draw(st.sampled_from(["learned", "rope", "alibi"]))
+    rope = positions == "rope"
     heads = draw(st.integers(1, 4))
     head_dim = draw(st.sampled_from([2, 4, 6, 10] if positions == "rope" else [1, 3, 5, 7, 9, 11]))
     order = draw(st.sampled_from(ORDERS))
@@ -43,6 +44,9 @@ def structures(draw, formats=FORMATS[:3]):
         head_dim=head_dim,
         vocab=draw(st.integers(2, 33)),
         positions=positions,
+        rotation=draw(st.sampled_from(["write", "read"])) if rope else "write",
+        rope_scaling=draw(st.sampled_from(["none", "linear", "yarn"])) if rope else "none",
+        window=draw(st.sampled_from([0, 0, 1, 3, 8])),
         context=CONTEXT,
         arithmetic=Arithmetic(*draw(st.sampled_from(formats)), order, order),
     )

@@ -1,5 +1,7 @@
 """The decoder against one written here with torch.nn.functional and complex numbers."""
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's convention
@@ -24,19 +26,51 @@ def decoder(config, weights, tokens):
         sizes = [width, config.kv_heads * config.head_dim, config.kv_heads * config.head_dim]
         q, k, v = (y.view(length, -1, config.head_dim).transpose(0, 1) for y in (normed @ part["qkv"]).split(sizes, -1))
         if config.positions == "rope":
-            q, k = rope(q), rope(k)
-        attended = F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True, enable_gqa=True)[0]
+            q, k = (rope(part, config.rope_scaling) for part in (q, k))
+        mask = score_mask(config, length)
+        attended = F.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=mask, enable_gqa=True)[0]
         assert attended.shape == (heads, length, config.head_dim)
         x = x + attended.transpose(0, 1).reshape(length, width) @ part["output"]
         x = x + F.silu(F.rms_norm(x, (width,), part["mlp_norm"], 1e-6) @ part["up"]) @ part["down"]
     return F.rms_norm(x, (width,), weights["final_norm"], 1e-6) @ weights["unembedding"]
 
 
-def rope(x):
-    """Rotary positions as Su et al. define them, with halves as real and imaginary parts: x ``[heads, T, D]``."""
+def score_mask(config, length):
+    """What is added to the scores of each head ``[heads, T, T]``: -inf outside the window, ALiBi's penalty inside."""
+    mask = torch.full((config.heads, length, length), -torch.inf, dtype=torch.float64)
+    for query in range(length):
+        for key in range(max(0, query - config.window + 1) if config.window else 0, query + 1):
+            mask[:, query, key] = 0
+            if config.positions == "alibi":
+                mask[:, query, key] = -torch.tensor(ALIBI[config.heads], dtype=torch.float64) * (query - key)
+    return mask
+
+
+ALIBI = {1: [2**-8], 2: [2**-4, 2**-8], 3: [2**-4, 2**-8, 2**-2], 4: [2**-2, 2**-4, 2**-6, 2**-8]}
+"""Slopes by number of heads, by the function get_slopes of the authors' code."""
+
+
+def rope_rates(pairs, scaling):
+    """Angle per position of each pair, by Su et al., or stretched four times from 32 positions; and YaRN's factor."""
+    rates, stretch = [10_000.0 ** (-pair / pairs) for pair in range(pairs)], 4
+    if scaling == "linear":
+        return [rate / stretch for rate in rates], 1.0
+    if scaling == "none":
+        return rates, 1.0
+    found = []
+    for rate in rates:  # Peng et al. 2023, equations 17 to 22, with alpha 1 and beta 32
+        wavelength = 2 * math.pi / rate
+        ramp = min(max((32 / wavelength - 1) / (32 - 1), 0), 1)
+        found.append((1 - ramp) * rate / stretch + ramp * rate)
+    return found, 0.1 * math.log(stretch) + 1
+
+
+def rope(x, scaling="none"):
+    """Rotary positions with halves as real and imaginary parts: x ``[heads, T, D]``."""
     half = x.shape[-1] // 2
-    rates = 10_000.0 ** (-torch.arange(half, dtype=torch.float64) / half)
-    turns = torch.polar(torch.ones(x.shape[1], half, dtype=torch.float64), torch.arange(x.shape[1])[:, None] * rates)
+    rates, factor = rope_rates(half, scaling)
+    angles = torch.arange(x.shape[1])[:, None] * torch.tensor(rates, dtype=torch.float64)
+    turns = torch.polar(torch.full_like(angles, factor), angles)
     turned = torch.complex(x[..., :half].contiguous(), x[..., half:].contiguous()) * turns
     return torch.cat([turned.real, turned.imag], dim=-1)
 

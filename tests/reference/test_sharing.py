@@ -47,11 +47,13 @@ def test_appending_tokens_changes_no_earlier_logits(config, length, more):
 
 @settings(max_examples=20)
 @given(structures(FORMATS[:1]), st.integers(2, 8), st.data())
-def test_every_token_moves_its_own_and_later_logits_and_no_earlier_ones(config, length, data):
+def test_every_token_moves_its_own_logits_and_those_of_later_tokens_that_see_it_and_no_others(config, length, data):
     engine = make_engine(config)
     tokens = make_tokens(config, 1, 1, length)
     place = data.draw(st.integers(0, length - 1))
     other = tokens.clone()
     other[..., place] = (other[..., place] + 1) % config.vocab
     moved = (engine.full(tokens) != engine.full(other)).any(dim=-1).flatten()
-    assert moved.tolist() == [False] * place + [True] * (length - place)
+    # Each layer carries a token as far as a window reaches, its own place included.
+    reach = config.depth * (config.window - 1) + 1 if config.window else length
+    assert moved.tolist() == [place <= position < place + reach for position in range(length)]
