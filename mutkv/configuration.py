@@ -24,7 +24,8 @@ class ModelConfig:
     """The structure and arithmetic of a decoder.
 
     ``context`` is the number of positions it has tables for. ``window`` is how many positions a token attends to,
-    itself included; 0 is all of them.
+    itself included; 0 is all of them. ``capacity`` is how many positions a preallocated cache holds; 0 is a cache that
+    grows.
     """
 
     depth: int = 1
@@ -36,6 +37,7 @@ class ModelConfig:
     rotation: Rotation = "write"
     rope_scaling: RopeScaling = "none"
     window: int = 0
+    capacity: int = 0
     context: int = MINIMUM_CONTEXT
     arithmetic: Arithmetic = field(default_factory=Arithmetic)
     device: str = "cpu"
@@ -64,6 +66,7 @@ class Configuration:
     rotation: Rotation = "write"
     rope_scaling: RopeScaling = "none"
     window: int = 0
+    capacity: int = 0
     weights: Weights = "random"
     sharpness: float = 1.0
     storage: Format = "float64"

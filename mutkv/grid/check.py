@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
-from torch import Tensor
 
 from mutkv.configuration import Configuration
 from mutkv.errors import MutkvError, one_line
@@ -132,15 +131,10 @@ def path_name(cached: bool, full: bool) -> str | None:
 
 def prefill_differs(recording: Recording, clean: Baseline) -> bool:
     """Whether feeding an empty cache gave other logits, or left other rows behind."""
-    mutated, right = recording.snapshot, clean.recording.snapshot
     logits = (recording.traces[0].logits, clean.recording.traces[0].logits)
-    pairs = [logits, *zip(rows(mutated), rows(right), strict=True)]
+    layers = zip(recording.prefilled, clean.recording.prefilled, strict=True)
+    pairs = [logits, *(pair for left, right in layers for pair in zip(left, right, strict=True))]
     return any(left.shape != other.shape or not torch.equal(left, other) for left, other in pairs)
-
-
-def rows(snapshot: dict[str, list[Tensor]] | None) -> list[Tensor]:
-    """Return the stored rows of a saved session, layer by layer."""
-    return snapshot["rows"] if snapshot else []
 
 
 def judge_witness(mutant: Mutant, witness: Configuration, names: Sequence[str], judge: Judge) -> list[str]:

@@ -33,6 +33,7 @@ CASES = pa.schema(
         "rotation": TEXT,
         "rope_scaling": TEXT,
         "window": COUNT,
+        "capacity": COUNT,
         "weights": TEXT,
         "sharpness": pa.float64(),
         "storage": TEXT,

@@ -149,6 +149,7 @@ def features_of(configuration: Configuration) -> set[str]:
     optional = {
         "gqa": configuration.kv_heads < configuration.heads,
         "window": configuration.window > 0,
+        "static": configuration.capacity > 0,
         "rotate-on-read": configuration.rotation == "read",
         configuration.rope_scaling: configuration.rope_scaling != "none",
     }

@@ -106,7 +106,7 @@ def replay(subject: Subject, configuration: Configuration, seeds: tuple[int, ...
         if isinstance(engine, Cacheless):
             other = workload.full(engine.other, clean.tokens)
             observed = workload.observed(other.logits)
-            return Replay(Recording(clean.tokens, observed, (other,), rows_of(other), None), baseline.trace)
+            return Replay(Recording(clean.tokens, observed, (other,), rows_of(other), None, []), baseline.trace)
         if subject.mutant is None:
             return Replay(clean, baseline.trace)
         recording = workload.forced(engine, clean.tokens, clean if subject.mutant.acts == "decode" else None)

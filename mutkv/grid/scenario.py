@@ -49,6 +49,7 @@ class Axes(StrictModel):
     rotation: Axis[Rotation] = ("write",)
     rope_scaling: Axis[RopeScaling] = ("none",)
     window: Axis[Count] = (0,)
+    capacity: Axis[Count] = (0,)
     weights: Axis[Weights] = ("random",)
     sharpness: Axis[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = (1.0,)
     storage: Axis[Format] = ("float64",)
@@ -151,6 +152,9 @@ def check_structure(configuration: Configuration) -> None:
         )
     if configuration.positions == "rope" and configuration.head_dim % 2:
         raise UsageError(f"head_dim {configuration.head_dim} is odd, and rope rotates pairs: use an even one")
+    if 0 < configuration.capacity < configuration.tokens:
+        need = f"prompt_length {configuration.prompt_length} + steps {configuration.steps}"
+        raise UsageError(f"capacity {configuration.capacity} is less than {need}: use at least {configuration.tokens}")
     if not configuration.tokens:
         raise UsageError("prompt_length 0 with steps 0 observes nothing: use at least one step")
     if configuration.workload not in WORKLOADS:

@@ -6,11 +6,12 @@ import torch
 from torch import Tensor
 
 from mutkv.configuration import ModelConfig
-from mutkv.errors import Unsupported
+from mutkv.errors import Unsupported, UsageError
 from mutkv.kernels import kernel_for
 from mutkv.protocol import LayerRows, Trace
-from mutkv.reference.cache import Cache
+from mutkv.reference.cache import Cache, GrowingCache
 from mutkv.reference.model import Decoder
+from mutkv.reference.static import StaticCache
 
 
 class Engine:
@@ -49,7 +50,7 @@ class Session:
 
     def __init__(self, engine: Engine, batch: int) -> None:
         self.engine = engine
-        self.cache = Cache(engine.config, engine.replicas, batch)
+        self.cache = new_cache(engine.config, engine.replicas, batch)
         self.length = 0
         self.prompt_length = 0  # length after the first extend
         self.last: Trace | None = None  # what the last extend computed
@@ -67,47 +68,51 @@ class Session:
 
     def stored(self) -> LayerRows:
         """Return per layer (keys, values), each ``[R, B, length, kv_heads, head_dim]``."""
-        return [(rows[0], rows[1]) for rows in self.cache.rows]
+        rows = (self.cache.read(layer) for layer in range(self.engine.config.depth))
+        return [(stored[0], stored[1]) for stored in rows]
 
     def save(self) -> dict[str, Any]:
-        """Return the state as plain data; tensors are never changed in place, so they are shared, not copied."""
-        return {"length": self.length, "prompt_length": self.prompt_length, "rows": list(self.cache.rows)}
+        """Return the state as plain data, which the session leaves as it is when it goes on."""
+        return {"length": self.length, "prompt_length": self.prompt_length, "cache": self.cache.save()}
 
     def load(self, state: dict[str, Any]) -> None:
         """Continue from a state that ``save`` returned."""
         self.length, self.prompt_length = state["length"], state["prompt_length"]
-        self.cache.rows = list(state["rows"])
+        self.cache.load(state["cache"])
 
     def fork(self) -> "Session":
         """Return a session that continues from here on its own."""
-        other = Session(self.engine, self.cache.rows[0].shape[2])
+        other = Session(self.engine, self.cache.batch)
         other.load(self.save())
         return other
 
     def crop(self, length: int) -> None:
-        """Not in this configuration."""
-        raise unsupported("crop")
+        """Forget all but the first ``length`` tokens, as after rejected drafts."""
+        if not 0 <= length <= self.length:
+            raise UsageError(f"cannot crop to {length} tokens: the session holds {self.length}")
+        self.cache.crop(length)
+        self.length, self.prompt_length = length, min(self.prompt_length, length)
 
     def reorder(self, parents: Tensor) -> None:
-        """Not in this configuration."""
-        raise unsupported("reorder")
+        """Let row b continue from row ``parents[b]``; ``[B]``, or ``[R, B]`` where replicas differ."""
+        self.cache.select(parents.expand(self.engine.replicas, -1))
 
     def keep(self, rows: Tensor) -> None:
-        """Not in this configuration."""
-        raise unsupported("keep")
+        """Drop all rows but these; ``[B']``, or ``[R, B']`` where replicas differ."""
+        self.cache.select(rows.expand(self.engine.replicas, -1))
+
+    def reset(self) -> None:
+        """Forget everything, for another request."""
+        self.crop(0)
 
     def shift(self, count: int) -> None:
         """Not in this configuration."""
-        raise unsupported("shift")
-
-    def reset(self) -> None:
-        """Not in this configuration."""
-        raise unsupported("reset")
+        raise Unsupported("the reference engine cannot shift in this configuration")
 
 
-def unsupported(operation: str) -> Unsupported:
-    """Return the error for an operation that this configuration does not have."""
-    return Unsupported(f"the reference engine cannot {operation} in this configuration")
+def new_cache(config: ModelConfig, replicas: int, batch: int) -> Cache:
+    """Return an empty cache of the configured kind."""
+    return StaticCache(config, replicas, batch) if config.capacity else GrowingCache(config, replicas, batch)
 
 
 def refuse_extras(adapter: Any, media: Any) -> None:

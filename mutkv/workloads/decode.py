@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mutkv.configuration import Configuration
 from mutkv.kernels.ties import lowest_argmax
-from mutkv.protocol import Engine, Session, Trace
+from mutkv.protocol import Engine, LayerRows, Session, Trace
 from mutkv.weights import prompt_tokens
 from mutkv.workloads.workload import Layout, Recording
 
@@ -49,6 +49,7 @@ class Decode:
     def _run(self, engine: Engine, tokens: Tensor, clean: Recording | None) -> Recording:
         session = engine.open(self.configuration.batch)
         snapshot: Any = None
+        prefilled: LayerRows = []
         logits: list[Tensor] = []
         traces: list[Trace] = []
         if clean is not None and clean.snapshot is not None:
@@ -57,13 +58,13 @@ class Decode:
             logits.append(clean.traces[0].logits[:, :, -1:])
         elif self.prefill:
             logits.append(feed(session, tokens[..., : self.prefill], traces))
-            snapshot = session.save()
+            snapshot, prefilled = session.save(), session.stored()
         for index in range(self.prefill, self.configuration.tokens):
             if index == tokens.shape[-1]:  # greedy: nothing is forced here
                 tokens = torch.cat([tokens, lowest_argmax(logits[-1])], dim=-1)
             logits.append(feed(session, tokens[..., index : index + 1], traces))
         observed = torch.cat(logits, dim=2).double().flatten(1, 2)
-        return Recording(tokens, observed, tuple(traces), session.stored(), snapshot)
+        return Recording(tokens, observed, tuple(traces), session.stored(), snapshot, prefilled)
 
     def forced_tokens(self, tokens: Tensor) -> Tensor:
         """Return the token fed to produce each observation, ``[R, N]``."""

@@ -44,6 +44,8 @@ class Recording:
     """The cache's content at the end."""
     snapshot: Any
     """The session's state after the prefill, or None when there was none."""
+    prefilled: LayerRows
+    """The cache's content after the prefill, empty when there was none."""
 
     def attended(self, layer: int) -> Tensor:
         """Return a layer's attention output over all calls, ``[R, B, T, width]``."""

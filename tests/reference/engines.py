@@ -47,6 +47,7 @@ def structures(draw, formats=FORMATS[:3]):
         rotation=draw(st.sampled_from(["write", "read"])) if rope else "write",
         rope_scaling=draw(st.sampled_from(["none", "linear", "yarn"])) if rope else "none",
         window=draw(st.sampled_from([0, 0, 1, 3, 8])),
+        capacity=draw(st.sampled_from([0, CONTEXT])),
         context=CONTEXT,
         arithmetic=Arithmetic(*draw(st.sampled_from(formats)), order, order),
     )
