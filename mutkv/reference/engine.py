@@ -68,7 +68,8 @@ class Session:
 
     def stored(self) -> LayerRows:
         """Return per layer (keys, values), each ``[R, B, length, kv_heads, head_dim]``."""
-        rows = (self.cache.read(layer) for layer in range(self.engine.config.depth))
+        # Copies: a preallocated cache is written in place when the session goes on.
+        rows = (self.cache.read(layer).clone() for layer in range(self.engine.config.depth))
         return [(stored[0], stored[1]) for stored in rows]
 
     def save(self) -> dict[str, Any]:

@@ -79,8 +79,8 @@ class Decoder:
             keys = kernel.rotate(keys, self.cos[: keys.shape[2]], self.sin[: keys.shape[2]])  # row t is position t
         if self.config.kv_heads < self.config.heads:
             group = self.config.heads // self.config.kv_heads
-            keys = keys.repeat_interleave(group, dim=3)  # [R, B, past + n, heads, head_dim]
-            values = values.repeat_interleave(group, dim=3)  # [R, B, past + n, heads, head_dim]
+            # each [R, B, past + n, heads, head_dim]
+            keys, values = (part.repeat_interleave(group, dim=3) for part in (keys, values))
         queries, total = query.shape[2], keys.shape[2]
         offset = total - queries  # position of the first query among the keys
         key_index = torch.arange(total, device=query.device)

@@ -7,7 +7,7 @@ import pytest
 from mutkv.grid import run
 from mutkv.grid.results import load
 
-from .command import write_mutant
+from .command import ROOT, write_mutant
 
 WRONG = {
     "first_visible": ({"first_visible": "step 2"}, "first_visible = 'step 2', measured 'step 1'"),
@@ -40,9 +40,10 @@ def test_without_names_the_whole_corpus_is_checked_and_a_users_folder_with_it(tm
     checked = []
     monkeypatch.setattr("mutkv.grid.check.check_mutant", lambda mutant, judge: checked.append(mutant.id) or [])
     done = mutkv(f"mutants check --mutants {write_mutant(tmp_path)}")
-    nine = ["evict", "freeze", "posfrozen", "posoff", "poszero", "prerot", "stale", "tril", "unmasked"]
-    assert sorted(checked) == sorted([*nine, "halfpos"])
-    assert done.out.endswith("10 of 10 mutants are as their files say\n")
+    shipped = [path.stem for path in (ROOT / "mutants").rglob("*.toml")]
+    assert len(shipped) == 25
+    assert sorted(checked) == sorted([*shipped, "halfpos"])
+    assert done.out.endswith("26 of 26 mutants are as their files say\n")
 
 
 @pytest.mark.parametrize("style", ["", "--json"])

@@ -10,7 +10,7 @@ from mutkv.grid.scenario import scenario_files
 
 from .command import SCRIPT, environment, run_line
 
-POSITIONS = ["posfrozen", "posoff", "poszero"]
+POSITIONS = ["pos-low-precision", "posfrozen", "positions-doubled", "posoff", "poszero"]
 NAMES = {
     "mutkv mutants show pos": POSITIONS,
     "mutkv mutants check tril pos": POSITIONS,
