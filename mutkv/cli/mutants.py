@@ -1,5 +1,6 @@
 """``mutkv mutants``: the corpus, one mutant, and the check that all of it is as its files say."""
 
+import shlex
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -16,15 +17,33 @@ def mutants() -> None:
 
 
 @mutants.command("list")
+@click.option("--class", "class", metavar="CLASS", help="Only this class: position, mask, read, write, ...")
+@click.option("--origin", metavar="ORIGIN", help="Only this origin: seed, reported or synthetic.")
+@click.option("--path", metavar="PATH", help="Only mutants that change this path: cached, both or full.")
+@click.option("--workload", metavar="WORKLOAD", help="Only mutants that this workload can show.")
+@click.option("--visible", metavar="WHEN", help="Only mutants first visible then: prefill, 'step 1', later, never, ...")
+@click.option("--equivalent", metavar="KIND", help="Only these: bitwise or algebraic; 'no' leaves equivalents out.")
 @mutants_option
 @output_options
-def list_command(folders: tuple[Path, ...], style: str | None) -> None:
+def list_command(folders: tuple[Path, ...], style: str | None, **wanted: str | None) -> None:
     """Print one line per mutant."""
-    from mutkv.mutation.registry import load_mutants
+    from mutkv.mutation.registry import load_mutants, matching
     from mutkv.report.catalogue import mutants_table
     from mutkv.report.render import print_frame
 
-    print_frame(mutants_table(load_mutants(folders)), style or "table")
+    chosen = matching(load_mutants(folders), {name: value for name, value in wanted.items() if value is not None})
+    print_frame(mutants_table(chosen), style or "table")
+
+
+@mutants.command("new")
+@click.argument("name")
+@click.option("--out", type=click.Path(path_type=Path), default=Path("mutants"), help="Folder.  [default: mutants]")
+def new_command(name: str, out: Path) -> None:
+    """Write a commented file for a new mutant NAME, to fill in and check."""
+    from mutkv.mutation.template import write_template
+
+    path = write_template(name, out)
+    click.echo(f"wrote {path}: fill it in, then: mutkv mutants check {name} --mutants {shlex.quote(str(out))}")
 
 
 @mutants.command("show")

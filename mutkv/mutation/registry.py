@@ -1,7 +1,7 @@
 """Finding mutants: the shipped corpus, folders named by the user, and folders registered by other packages."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
@@ -33,6 +33,34 @@ def find(mutants: Mapping[str, Mutant], name: str) -> Mutant:
     if name not in mutants:
         raise unknown_name("mutant", name, mutants)
     return mutants[name]
+
+
+PROPERTIES: dict[str, Callable[[Mutant], tuple[str, ...]]] = {
+    "class": lambda mutant: (mutant.mutant_class,),
+    "origin": lambda mutant: (mutant.origin,),
+    "path": lambda mutant: (mutant.path,),
+    "workload": lambda mutant: mutant.workloads,
+    "visible": lambda mutant: (mutant.first_visible,),
+    "equivalent": lambda mutant: (mutant.equivalent or "no",),
+}
+"""What mutants can be chosen by."""
+
+
+def matching(mutants: Mapping[str, Mutant], wanted: Mapping[str, str]) -> dict[str, Mutant]:
+    """Return the mutants that have all of these properties, by ``PROPERTIES``.
+
+    Raises:
+        UsageError: no mutant at all has such a value.
+    """
+    for name, value in wanted.items():
+        known = {each for mutant in mutants.values() for each in PROPERTIES[name](mutant)}
+        if value not in known:
+            raise unknown_name(name, value, known)
+    return {
+        key: mutant
+        for key, mutant in mutants.items()
+        if all(value in PROPERTIES[name](mutant) for name, value in wanted.items())
+    }
 
 
 def is_shipped(mutant: Mutant) -> bool:
