@@ -44,8 +44,8 @@ def test_two_properties_that_no_mutant_has_together_leave_none(mutkv):
 
 
 def test_a_value_that_no_mutant_has_is_answered_with_the_nearest(mutkv):
-    done = mutkv("mutants list --class positon")
-    assert (done.code, done.line) == (2, "unknown class 'positon': did you mean position or rotation?")
+    done = mutkv("mutants list --class msk")
+    assert (done.code, done.line) == (2, "unknown class 'msk': did you mean mask?")
 
 
 def test_a_new_mutants_file_is_accepted_once_it_is_filled_in(tmp_path, mutkv, monkeypatch):
