@@ -37,7 +37,9 @@ def list_command(folders: tuple[Path, ...], style: str | None, **wanted: str | N
 
 @mutants.command("new")
 @click.argument("name")
-@click.option("--out", type=click.Path(path_type=Path), default=Path("mutants"), help="Folder.  [default: mutants]")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("my_mutants"), help="Folder.  [default: my_mutants]"
+)
 def new_command(name: str, out: Path) -> None:
     """Write a commented file for a new mutant NAME, to fill in and check."""
     from mutkv.mutation.template import write_template

@@ -67,6 +67,12 @@ def test_a_new_mutants_file_is_accepted_once_it_is_filled_in(tmp_path, mutkv, mo
     assert (done.code, done.out.splitlines()[0]) == (0, "halfpos: ok")
 
 
+def test_a_new_mutant_stands_apart_from_the_shipped_ones_of_a_checkout(tmp_path, mutkv, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert mutkv("mutants new halfpos").code == 0
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.toml")] == ["my_mutants/halfpos.toml"]
+
+
 def test_what_is_commented_out_in_the_file_is_right_as_well(tmp_path, mutkv, monkeypatch):
     monkeypatch.chdir(tmp_path)
     mutkv("mutants new other --out mine")

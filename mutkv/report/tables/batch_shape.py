@@ -1,4 +1,4 @@
-"""What a batch does to a right engine: the same request alone and among others, and who calls that a bug.
+"""What a batch does to a correct engine: the same request alone and among others, and who calls that a bug.
 
 Native kernels choose their order of additions by shape. Every deviation in these tables is of a clean engine.
 """
