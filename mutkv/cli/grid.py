@@ -38,12 +38,16 @@ def run_command(
 
     Cases that are recorded already are not computed again. Ctrl-C keeps what is finished.
     """
+    return run_plan(plan_of(scenario, device, folders), out, jobs, style)
+
+
+def run_plan(plan: "Plan", out: Path | None, jobs: int, style: str | None) -> int:
+    """Run a plan, print what it found and check that the clean engine is exact; return the exit code."""
     from mutkv.grid.baseline import check_baseline
     from mutkv.grid.files import locked
     from mutkv.grid.grid import prepare
     from mutkv.grid.results import RESULTS_FOLDER, load
 
-    plan = plan_of(scenario, device, folders)
     folder = out or RESULTS_FOLDER / plan.scenario.name
     with locked(folder):
         run = prepare(plan, folder, jobs)

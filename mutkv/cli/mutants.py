@@ -1,4 +1,4 @@
-"""``mutkv mutants``: the corpus, one mutant, and the check that all of it is as its files say."""
+"""``mutkv mutants``: the corpus, one mutant, its witness as a run, and the check that all of it is as its files say."""
 
 import shlex
 import sys
@@ -13,7 +13,7 @@ from mutkv.exit_codes import ExitCode
 
 @click.group()
 def mutants() -> None:
-    """List, show and check mutants."""
+    """List, show, run and check mutants."""
 
 
 @mutants.command("list")
@@ -53,16 +53,34 @@ def new_command(name: str, out: Path) -> None:
 @mutants_option
 @click.option("--json", "as_json", is_flag=True, help="Print the mutant's file as JSON.")
 def show_command(name: str, folders: tuple[Path, ...], as_json: bool) -> None:
-    """Print what mutant NAME does: its diff, where it comes from, its witness."""
+    """Print what mutant NAME does: its diff, where it comes from, its witness, and the commands that reproduce it."""
     from mutkv.mutation.registry import find, load_mutants
-    from mutkv.report.catalogue import mutant_page
-    from mutkv.report.render import print_json, print_renderable
+    from mutkv.report.catalogue import mutant_page, reproducing
+    from mutkv.report.render import print_json, print_renderable, print_text
 
     mutant = find(load_mutants(folders), name)
     if as_json:
         print_json(mutant.model_dump(mode="json", by_alias=True))
     else:
         print_renderable(mutant_page(mutant), width=None)
+        print_text("\n".join(reproducing(mutant, folders)) + "\n")  # whole lines, however narrow the terminal
+
+
+@mutants.command("run")
+@click.argument("name", shell_complete=completer(mutant_names))
+@click.option("--out", type=click.Path(path_type=Path), help="Results folder.  [default: results/witness-NAME]")
+@mutants_option
+@output_options
+def run_command(name: str, out: Path | None, folders: tuple[Path, ...], style: str | None) -> int:
+    """Run the witness of mutant NAME, beside clean and control, and print what it found.
+
+    Then `mutkv score results/witness-NAME --by mutant` tells which detectors see it.
+    """
+    from mutkv.api import witness_plan
+    from mutkv.cli.grid import run_plan
+    from mutkv.mutation.registry import find, load_mutants
+
+    return run_plan(witness_plan(find(load_mutants(folders), name)), out, 1, style)
 
 
 @mutants.command("check")

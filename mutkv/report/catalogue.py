@@ -1,6 +1,8 @@
 """What ships with mutkv, as tables and pages: scenarios, mutants, detectors."""
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import pandas as pd
 from rich.console import Group
@@ -13,7 +15,7 @@ from mutkv.grid.plan import make_plan, select_mutants
 from mutkv.grid.scenario import find_scenario, scenario_files
 from mutkv.mutation.mutant import Mutant
 from mutkv.mutation.patch import diff
-from mutkv.mutation.registry import load_mutants
+from mutkv.mutation.registry import is_shipped, load_mutants
 
 
 def scenarios_table() -> pd.DataFrame:
@@ -45,14 +47,13 @@ def detectors_table() -> pd.DataFrame:
 
 
 def mutant_page(mutant: Mutant) -> Group:
-    """A mutant for reading: mechanism, diff in colour, what hides it, provenance, witness and how to reproduce it."""
+    """A mutant for reading: mechanism, diff in colour, what hides it, provenance and witness."""
     hidden = ", ".join(mutant.hidden_by) or "nothing known"
     lines = [
         f"class {mutant.mutant_class}, origin {mutant.origin}, path {mutant.path}, acts {mutant.acts}",
         f"first visible: {mutant.first_visible}; hidden by: {hidden}",
         *(f"report: {r.repo}#{r.number} (confidence {r.confidence}) {r.note}" for r in mutant.reports),
         f"witness: {witness_text(mutant.witness_configuration())}",
-        f"check it: mutkv mutants check {mutant.id}",
     ]
     return Group(
         Text(f"{mutant.id}: {mutant.summary}", style="bold"),
@@ -60,6 +61,13 @@ def mutant_page(mutant: Mutant) -> Group:
         Syntax(diff(mutant), "diff", theme="ansi_dark", background_color="default", word_wrap=True),
         *map(Text, lines),
     )
+
+
+def reproducing(mutant: Mutant, folders: Iterable[Path]) -> list[str]:
+    """Return the commands that check and run a mutant, to paste; they name the one of the folders that holds it."""
+    found = next((folder for folder in folders if mutant.source_path.is_relative_to(folder)), None)
+    option = "" if found is None or is_shipped(mutant) else f" --mutants {shlex.quote(str(found))}"
+    return [f"{verb} it: mutkv mutants {verb} {mutant.id}{option}" for verb in ("check", "run")]
 
 
 def witness_text(witness: Configuration) -> str:
