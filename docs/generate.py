@@ -1,4 +1,7 @@
-"""Writes docs/cli.md, the command reference, from the commands themselves; with --check, exits 1 if it is stale."""
+"""Writes what the code knows into docs: cli.md from the commands, the tables of mutants.md from the mutants' files.
+
+With --check it writes nothing, and exits 1 if a page is stale.
+"""
 
 import inspect
 import sys
@@ -8,8 +11,14 @@ from pathlib import Path
 import click
 
 from mutkv.cli.app import cli
+from mutkv.detectors.registry import shipped_detectors
+from mutkv.mutation.registry import load_shipped
+from mutkv.report.corpus_page import corpus_page, markdown_table
+from mutkv.resources import shipped
 
-PAGE = Path(__file__).with_name("cli.md")
+DOCS = Path(__file__).parent
+BEGIN = "<!-- Made by `python docs/generate.py` from the mutants' files, down to the next comment; do not edit. -->\n"
+END = "<!-- End of the tables. -->\n"
 HEADER = """\
 # Command reference
 
@@ -36,7 +45,7 @@ def section(context: click.Context) -> str:
         parts.append("\n".join(f"- `{name}`: {first_line(each)}" for name, each in sorted(command.commands.items())))
     options = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
     rows = [row for row in (option.get_help_record(context) for option in options) if row]
-    parts.append("\n".join(["| option | what it does |", "|---|---|", *(table_row(*row) for row in rows)]))
+    parts.append(markdown_table(("option", "what it does"), ((f"`{option}`", text) for option, text in rows)))
     return "\n\n".join(parts) + "\n"
 
 
@@ -45,27 +54,41 @@ def first_line(command: click.Command) -> str:
     return inspect.cleandoc(command.help or "").splitlines()[0]
 
 
-def table_row(option: str, text: str) -> str:
-    """Return an option as a row of a Markdown table."""
-    option, text = (part.replace("|", "\\|") for part in (option, " ".join(text.split())))
-    return f"| `{option}` | {text} |"
-
-
-def page() -> str:
-    """Return the whole page."""
+def command_page() -> str:
+    """Return the whole command reference."""
     root = cli.make_context("mutkv", [], resilient_parsing=True)
     return "\n".join([HEADER, *map(section, contexts(root))])
 
 
+def mutants_page(text: str) -> str:
+    """Return the page of mutants with fresh tables between its two comments."""
+    if text.count(BEGIN) != 1 or text.count(END) != 1 or text.index(BEGIN) > text.index(END):
+        raise SystemExit(f"mutants.md needs these two lines once, in this order:\n{BEGIN}{END}")
+    mutants = {mutant.id: mutant for mutant in load_shipped(shipped("mutants"))}
+    tables = corpus_page(mutants, [detector.name for detector in shipped_detectors()])
+    return f"{text.split(BEGIN)[0]}{BEGIN}\n{tables}\n{END}{text.split(END)[1]}"
+
+
+def pages() -> dict[Path, str]:
+    """Return the text that each page should have."""
+    written_by_hand = (DOCS / "mutants.md").read_text(encoding="utf-8")
+    return {DOCS / "cli.md": command_page(), DOCS / "mutants.md": mutants_page(written_by_hand)}
+
+
 def main(arguments: list[str]) -> int:
-    """Write the page, or check it."""
-    if arguments == ["--check"]:
-        fresh = PAGE.exists() and PAGE.read_text(encoding="utf-8") == page()
-        if not fresh:
-            click.echo(f"{PAGE.name} is stale: run python docs/generate.py", err=True)
-        return 0 if fresh else 1
-    PAGE.write_text(page(), encoding="utf-8")
-    return 0
+    """Write the pages, or check them."""
+    stale = {path: text for path, text in pages().items() if not is_fresh(path, text)}
+    for path, text in stale.items():
+        if arguments == ["--check"]:
+            click.echo(f"{path.name} is stale: run python docs/generate.py", err=True)
+        else:
+            path.write_text(text, encoding="utf-8")
+    return 1 if stale and arguments == ["--check"] else 0
+
+
+def is_fresh(path: Path, text: str) -> bool:
+    """Whether a page has this text."""
+    return path.exists() and path.read_text(encoding="utf-8") == text
 
 
 if __name__ == "__main__":
