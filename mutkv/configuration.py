@@ -17,6 +17,8 @@ RopeScaling = Literal["none", "linear", "yarn"]
 Weights = Literal["random", "near-tied", "trained"]
 
 MINIMUM_CONTEXT = 64
+DRAFTED = 3
+"""Tokens that one round of a speculative decode feeds: the last one and two drafts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,9 @@ class ModelConfig:
 
     ``context`` is the number of positions it has tables for. ``window`` is how many positions a token attends to,
     itself included; 0 is all of them. ``capacity`` is how many positions a preallocated cache holds; 0 is a cache that
-    grows.
+    grows. ``ring`` keeps only the window, in a ring buffer. ``block`` is the number of positions of a block of a paged
+    cache, 0 for none, and ``pool`` the number of blocks that all requests share. ``sharing`` consecutive layers share
+    one layer's keys and values. ``adapters`` and ``media`` are how many of each an engine knows.
     """
 
     depth: int = 1
@@ -38,6 +42,12 @@ class ModelConfig:
     rope_scaling: RopeScaling = "none"
     window: int = 0
     capacity: int = 0
+    ring: bool = False
+    block: int = 0
+    pool: int = 64
+    sharing: int = 1
+    adapters: int = 0
+    media: int = 0
     context: int = MINIMUM_CONTEXT
     arithmetic: Arithmetic = field(default_factory=Arithmetic)
     device: str = "cpu"
@@ -67,6 +77,12 @@ class Configuration:
     rope_scaling: RopeScaling = "none"
     window: int = 0
     capacity: int = 0
+    ring: bool = False
+    block: int = 0
+    pool: int = 64
+    sharing: int = 1
+    adapters: int = 0
+    media: int = 0
     weights: Weights = "random"
     sharpness: float = 1.0
     storage: Format = "float64"
@@ -86,12 +102,20 @@ class Configuration:
 
     @property
     def tokens(self) -> int:
-        """Tokens that one row's cache has seen at the last step."""
+        """Tokens of one row that were fed at the last step, prompt included, where nothing else happens."""
         return self.prompt_length + self.steps
+
+    @property
+    def reach(self) -> int:
+        """An upper bound of the tokens that one row's cache holds at any time of the workload."""
+        if self.workload == "decode":
+            return self.tokens
+        longest_prompt = max(self.prompt_length, 2 * self.window, self.block + 1)
+        return 2 * longest_prompt + DRAFTED * self.steps
 
     def model(self, device: str = "cpu") -> ModelConfig:
         """Return what an engine is built from; its context covers the run (and one token of slack for mutants)."""
-        context = max(MINIMUM_CONTEXT, 1 << self.tokens.bit_length())
+        context = max(MINIMUM_CONTEXT, 1 << self.reach.bit_length())
         structure = {name: getattr(self, name) for name in STRUCTURE_COLUMNS}
         return ModelConfig(**structure, context=context, arithmetic=self.arithmetic, device=device)
 

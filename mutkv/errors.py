@@ -32,6 +32,10 @@ class Unsupported(MutkvError):  # noqa: N818 - the protocol's word
     """An engine cannot do what was asked of it; detectors that need it are not applicable there."""
 
 
+class ReplicasDisagree(Exception):  # noqa: N818 - not shown to users
+    """Replicas of one group would need different control flow: they have to be run seed by seed."""
+
+
 def one_line(error: BaseException) -> str:
     """Return an error's type and text on one line."""
     return " ".join(f"{type(error).__name__}: {error}".split())

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 
-DATASET_VERSION = 2
+DATASET_VERSION = 3
 
 TEXT = pa.string()
 COUNT = pa.int64()
@@ -34,6 +34,12 @@ CASES = pa.schema(
         "rope_scaling": TEXT,
         "window": COUNT,
         "capacity": COUNT,
+        "ring": pa.bool_(),
+        "block": COUNT,
+        "pool": COUNT,
+        "sharing": COUNT,
+        "adapters": COUNT,
+        "media": COUNT,
         "weights": TEXT,
         "sharpness": pa.float64(),
         "storage": TEXT,

@@ -150,6 +150,11 @@ def features_of(configuration: Configuration) -> set[str]:
         "gqa": configuration.kv_heads < configuration.heads,
         "window": configuration.window > 0,
         "static": configuration.capacity > 0,
+        "ring": configuration.ring,
+        "paged": configuration.block > 0,
+        "shared-layers": configuration.sharing > 1,
+        "adapters": configuration.adapters > 0,
+        "media": configuration.media > 0,
         "rotate-on-read": configuration.rotation == "read",
         configuration.rope_scaling: configuration.rope_scaling != "none",
     }

@@ -50,6 +50,12 @@ class Axes(StrictModel):
     rope_scaling: Axis[RopeScaling] = ("none",)
     window: Axis[Count] = (0,)
     capacity: Axis[Count] = (0,)
+    ring: Axis[bool] = (False,)
+    block: Axis[Count] = (0,)
+    pool: Axis[Size] = (64,)
+    sharing: Axis[Size] = (1,)
+    adapters: Axis[Count] = (0,)
+    media: Axis[Count] = (0,)
     weights: Axis[Weights] = ("random",)
     sharpness: Axis[Annotated[float, Field(gt=0, allow_inf_nan=False)]] = (1.0,)
     storage: Axis[Format] = ("float64",)
@@ -152,13 +158,27 @@ def check_structure(configuration: Configuration) -> None:
         )
     if configuration.positions == "rope" and configuration.head_dim % 2:
         raise UsageError(f"head_dim {configuration.head_dim} is odd, and rope rotates pairs: use an even one")
-    if 0 < configuration.capacity < configuration.tokens:
-        need = f"prompt_length {configuration.prompt_length} + steps {configuration.steps}"
-        raise UsageError(f"capacity {configuration.capacity} is less than {need}: use at least {configuration.tokens}")
+    check_cache(configuration)
     if not configuration.tokens:
         raise UsageError("prompt_length 0 with steps 0 observes nothing: use at least one step")
     if configuration.workload not in WORKLOADS:
         raise unknown_name("workload", configuration.workload, WORKLOADS)
+
+
+def check_cache(configuration: Configuration) -> None:
+    """Raise UsageError, with the fix, for a cache that cannot exist or cannot hold what it is given."""
+    reach = configuration.reach
+    if 0 < configuration.capacity < reach:
+        decode = f"prompt_length {configuration.prompt_length} + steps {configuration.steps}"
+        need = decode if configuration.workload == "decode" else f"what {configuration.workload} feeds"
+        raise UsageError(f"capacity {configuration.capacity} is less than {need}: use at least {reach}")
+    kinds = {"capacity": configuration.capacity, "ring": configuration.ring, "block": configuration.block}
+    if len(chosen := [name for name, value in kinds.items() if value]) > 1:
+        raise UsageError(f"{chosen[0]} and {chosen[1]} are two kinds of cache: use one of them")
+    if configuration.ring and not configuration.window:
+        raise UsageError("ring without a window keeps nothing: set window, or leave out ring")
+    if configuration.depth % configuration.sharing:
+        raise UsageError(f"sharing {configuration.sharing} does not divide depth {configuration.depth}: use a divisor")
 
 
 def find_scenario(name: str) -> Scenario:

@@ -3,6 +3,8 @@
 Mutants copy this package whole and change one line of it; nothing here knows about them.
 """
 
-from mutkv.reference.engine import Engine, Session
+from mutkv.reference.engine import Engine
+from mutkv.reference.serve import Server
+from mutkv.reference.session import Session
 
-__all__ = ["Engine", "Session"]
+__all__ = ["Engine", "Server", "Session"]

@@ -8,11 +8,14 @@ import torch
 from torch import Tensor
 
 from mutkv.configuration import ModelConfig
-from mutkv.kernels import Kernel
 from mutkv.protocol import Trace
 from mutkv.reference.alibi import distance_bias
-from mutkv.reference.cache import Cache
+from mutkv.reference.ragged import attend_rows, rotate_rows, without_pads
 from mutkv.reference.rotary import rotation_tables
+from mutkv.reference.step import Step
+
+PLACEHOLDER = 0
+"""The token that stands for an image, a sound …: its embedding is that of the medium."""
 
 
 class Decoder:
@@ -23,66 +26,83 @@ class Decoder:
         self.weights = weights
         self.cos, self.sin = rotation_tables(config)  # each [context, head_dim / 2]
 
-    def forward(self, tokens: Tensor, start: int, kernel: Kernel, cache: Cache | None = None) -> Trace:
-        """Compute tokens ``[R, B, n]`` at positions start, start + 1, ...; with a cache, over its past."""
-        positions = torch.arange(start, start + tokens.shape[-1], device=tokens.device)  # [n]
-        hidden = self.embed(tokens, positions, kernel)  # [R, B, n, width]
-        layers = []
+    def forward(self, tokens: Tensor, step: Step) -> Trace:
+        """Compute tokens ``[R, B, n]`` behind the columns that were fed before; with a cache, over its past."""
+        positions = step.positions(step.start, step.start + tokens.shape[-1], tokens.device)  # [1 or B, n]
+        hidden = self.embed(tokens, positions, step)  # [R, B, n, width]
+        rows, layers = None, []
         for layer in range(self.config.depth):
-            attended, new = self.attention(layer, hidden, positions, kernel, cache)
-            hidden = kernel.add(hidden, kernel.product(attended, self.weights[f"layers.{layer}.output"]))
-            hidden = kernel.add(hidden, self.mlp(layer, hidden, kernel))
-            layers.append((hidden, new[0], new[1], attended))
-        final = kernel.norm(hidden, self.weights["final_norm"])
-        logits = kernel.product(final, self.weights["unembedding"])  # [R, B, n, vocab]
+            if layer % self.config.sharing == 0:
+                rows = None  # this layer has keys and values of its own
+            attended, rows = self.attention(layer, hidden, positions, step, rows)
+            hidden = step.kernel.add(hidden, step.kernel.product(attended, self.weights[f"layers.{layer}.output"]))
+            hidden = step.kernel.add(hidden, self.mlp(layer, hidden, step))
+            layers.append((hidden, *rows[0], attended))
+        final = step.kernel.norm(hidden, self.weights["final_norm"])
+        logits = step.kernel.product(final, self.weights["unembedding"])  # [R, B, n, vocab]
         return Trace(logits, *zip(*layers, strict=True))
 
-    def embed(self, tokens: Tensor, positions: Tensor, kernel: Kernel) -> Tensor:
-        """Look up tokens ``[R, B, n]``, and add learned positions where the model has them."""
+    def embed(self, tokens: Tensor, positions: Tensor, step: Step) -> Tensor:
+        """Look up tokens ``[R, B, n]``, put media in place, and add learned positions where the model has them."""
         replica = torch.arange(tokens.shape[0], device=tokens.device)[:, None, None]
         hidden = self.weights["embedding"][replica, tokens]  # [R, B, n, width]
+        if step.media is not None:
+            medium = self.weights["media"][:, None, None, step.media]  # [R, 1, 1, width]
+            hidden = torch.where((tokens == PLACEHOLDER)[..., None], medium, hidden)
         if self.config.positions == "learned":
-            hidden = kernel.add(hidden, self.weights["positions"][:, None, positions])
+            hidden = step.kernel.add(hidden, self.weights["positions"][:, positions])
         return hidden
 
     def attention(
-        self, layer: int, hidden: Tensor, positions: Tensor, kernel: Kernel, cache: Cache | None
-    ) -> tuple[Tensor, Tensor]:
-        """Attend from the new tokens over past and new; return the result and the new keys and values."""
-        query, projected_keys, values = self.project(layer, hidden, kernel)
+        self, layer: int, hidden: Tensor, positions: Tensor, step: Step, rows: tuple[Tensor, Tensor] | None
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Attend from the new tokens over past and new; return the result, and the rows that were new and seen.
+
+        ``rows`` are those of the layer that this one shares keys and values with; None for a layer with its own.
+        """
+        query, projected_keys, values = self.project(layer, hidden, step)
         keys = projected_keys
         if self.config.positions == "rope":
-            query = kernel.rotate(query, self.cos[positions], self.sin[positions])
+            cos, sin = self.cos[positions], self.sin[positions]  # each [1 or B, n, head_dim / 2]
+            query = rotate_rows(step.kernel, query, cos, sin)
             if self.config.rotation == "write":
-                keys = kernel.rotate(projected_keys, self.cos[positions], self.sin[positions])
-        new = torch.stack([keys, values])  # [2, R, B, n, kv_heads, head_dim]
-        seen = new
-        if cache is not None:
-            past = cache.read(layer)  # [2, R, B, past, kv_heads, head_dim]
-            cache.append(layer, new)  # now [2, R, B, past + n, kv_heads, head_dim]
-            seen = torch.cat([past, new], dim=3)  # [2, R, B, past + n, kv_heads, head_dim]
-        return self.attend(query, seen, kernel), new
+                keys = rotate_rows(step.kernel, projected_keys, cos, sin)
+        if rows is None:
+            source = layer - layer % self.config.sharing  # the layer whose slot holds the rows
+            new = torch.stack([keys, values])  # [2, R, B, n, kv_heads, head_dim]
+            seen = new
+            if step.cache is not None:
+                past = step.cache.read(source)  # [2, R, B, past, kv_heads, head_dim]
+                step.cache.append(source, new)  # now [2, R, B, past + n, kv_heads, head_dim]
+                seen = torch.cat([past, new], dim=3)  # [2, R, B, past + n, kv_heads, head_dim]
+            rows = new, seen
+        return self.attend(query, rows[1], step), rows
 
-    def project(self, layer: int, hidden: Tensor, kernel: Kernel) -> tuple[Tensor, Tensor, Tensor]:
+    def project(self, layer: int, hidden: Tensor, step: Step) -> tuple[Tensor, Tensor, Tensor]:
         """Return query ``[R, B, n, heads, head_dim]`` and keys, values ``[R, B, n, kv_heads, head_dim]``."""
         heads, kv_heads = self.config.heads, self.config.kv_heads
-        normed = kernel.norm(hidden, self.weights[f"layers.{layer}.attention_norm"])
-        projected = kernel.product(normed, self.weights[f"layers.{layer}.qkv"])
+        normed = step.kernel.norm(hidden, self.weights[f"layers.{layer}.attention_norm"])
+        projected = step.kernel.product(normed, self.weights[f"layers.{layer}.qkv"])
+        if step.adapter is not None:
+            adapter = f"adapters.{step.adapter}.layers.{layer}"
+            inner = step.kernel.product(normed, self.weights[f"{adapter}.down"])
+            projected = step.kernel.add(projected, step.kernel.product(inner, self.weights[f"{adapter}.up"]))
         by_head = projected.view(*hidden.shape[:-1], heads + 2 * kv_heads, self.config.head_dim)
         query, keys, values = torch.split(by_head, [heads, kv_heads, kv_heads], dim=-2)
         return query, keys, values
 
-    def attend(self, query: Tensor, seen: Tensor, kernel: Kernel) -> Tensor:
-        """Causal attention of the last n positions over all that are seen -> ``[R, B, n, width]``."""
+    def attend(self, query: Tensor, seen: Tensor, step: Step) -> Tensor:
+        """Causal attention of the last n columns over all that are seen -> ``[R, B, n, width]``."""
         keys, values = seen  # each [R, B, past + n, kv_heads, head_dim]
+        queries, total = query.shape[2], keys.shape[2]
         if self.config.positions == "rope" and self.config.rotation == "read":
-            keys = kernel.rotate(keys, self.cos[: keys.shape[2]], self.sin[: keys.shape[2]])  # row t is position t
+            positions = step.positions(0, total, query.device)  # [1 or B, past + n]
+            keys = rotate_rows(step.kernel, keys, self.cos[positions], self.sin[positions])
         if self.config.kv_heads < self.config.heads:
             group = self.config.heads // self.config.kv_heads
             # each [R, B, past + n, heads, head_dim]
             keys, values = (part.repeat_interleave(group, dim=3) for part in (keys, values))
-        queries, total = query.shape[2], keys.shape[2]
-        offset = total - queries  # position of the first query among the keys
+        offset = total - queries  # column of the first query among the keys
         key_index = torch.arange(total, device=query.device)
         query_index = torch.arange(queries, device=query.device) + offset
         allowed = key_index <= query_index[:, None]  # [n, past + n]
@@ -91,10 +111,12 @@ class Decoder:
         bias = None
         if self.config.positions == "alibi":
             bias = distance_bias(self.config.heads, query_index, key_index)  # [heads, n, past + n]
-        return kernel.attention(query, keys, values, allowed, bias).flatten(-2)
+        if step.pad is not None:
+            allowed = without_pads(allowed, query_index, key_index, step.pad)  # [B, n, past + n]
+        return attend_rows(step.kernel, query, keys, values, allowed, bias).flatten(-2)
 
-    def mlp(self, layer: int, hidden: Tensor, kernel: Kernel) -> Tensor:
+    def mlp(self, layer: int, hidden: Tensor, step: Step) -> Tensor:
         """Normalise, expand, SiLU, contract: ``[R, B, n, width]`` to the same."""
-        normed = kernel.norm(hidden, self.weights[f"layers.{layer}.mlp_norm"])
-        expanded = kernel.silu(kernel.product(normed, self.weights[f"layers.{layer}.up"]))
-        return kernel.product(expanded, self.weights[f"layers.{layer}.down"])
+        normed = step.kernel.norm(hidden, self.weights[f"layers.{layer}.mlp_norm"])
+        expanded = step.kernel.silu(step.kernel.product(normed, self.weights[f"layers.{layer}.up"]))
+        return step.kernel.product(expanded, self.weights[f"layers.{layer}.down"])

@@ -4,18 +4,15 @@ What was not written yet holds poison, finite and large, as a buffer that is use
 beyond the end.
 """
 
-import math
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from mutkv.configuration import ModelConfig
 from mutkv.errors import UsageError
-from mutkv.kernels import DTYPES
-
-POISON = 1e3
+from mutkv.reference.poison import poisoned
 
 
 class StaticCache:
@@ -23,14 +20,8 @@ class StaticCache:
 
     def __init__(self, config: ModelConfig, replicas: int, batch: int) -> None:
         shape = (2, replicas, batch, config.capacity, config.kv_heads, config.head_dim)
-        dtype = DTYPES[config.arithmetic.storage]
-        self.buffers = [poison(shape, layer).to(config.device, dtype) for layer in range(config.depth)]
+        self.buffers = [poisoned(shape, config, layer) for layer in range(config.depth)]
         self.lengths = [0] * config.depth  # positions written, per layer
-
-    @property
-    def batch(self) -> int:
-        """Rows of the batch."""
-        return self.buffers[0].shape[2]
 
     def read(self, layer: int) -> Tensor:
         """Return a layer's rows, ``[2, R, B, length, kv_heads, head_dim]``."""
@@ -49,14 +40,29 @@ class StaticCache:
         self.buffers[layer][:, :, :, start:end] = new  # [2, R, B, n, kv_heads, head_dim]
         self.lengths[layer] = end
 
+    def oldest(self, layer: int) -> int:
+        """Return 0: everything is held."""
+        return 0
+
     def crop(self, length: int) -> None:
         """Forget all but the first ``length`` positions; what stands behind them is overwritten later."""
-        self.lengths = [length] * len(self.lengths)
+        self.lengths = [min(length, written) for written in self.lengths]
+
+    def drop_front(self, count: int) -> None:
+        """Move everything ``count`` columns to the front."""
+        self.buffers = [buffer.roll(-count, dims=3) for buffer in self.buffers]  # [2, R, B, capacity, ...]
+        self.lengths = [max(written - count, 0) for written in self.lengths]
 
     def select(self, rows: Tensor) -> None:
         """Let row b of each replica go on from row ``rows[r, b]``; ``[R, B']``."""
         replica = torch.arange(len(rows), device=rows.device)[:, None]
         self.buffers = [buffer[:, replica, rows] for buffer in self.buffers]  # [2, R, B', capacity, kv_heads, head_dim]
+
+    def fork(self) -> Self:
+        """Return a cache with a copy of the buffers."""
+        other = copy(self)
+        other.load(self.save())
+        return other
 
     def save(self) -> dict[str, Any]:
         """Return a copy: the buffers are written in place."""
@@ -66,9 +72,3 @@ class StaticCache:
         """Continue from a state that ``save`` returned, which may be loaded again."""
         self.buffers = [buffer.clone() for buffer in state["buffers"]]
         self.lengths = list(state["lengths"])
-
-
-def poison(shape: tuple[int, ...], seed: int) -> Tensor:
-    """Return finite numbers of about a thousand, float64, the same for a seed on all machines."""
-    drawn = np.random.default_rng([seed, *b"poison"]).standard_normal(math.prod(shape))
-    return torch.from_numpy(POISON * drawn.reshape(shape))

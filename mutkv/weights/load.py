@@ -30,10 +30,14 @@ def check_weights(configuration: Configuration) -> None:
     """Raise UsageError where no weights of the asked kind exist for this configuration."""
     if configuration.weights != "trained":
         return
+    for name in ("adapters", "media"):
+        if getattr(configuration, name):
+            raise UsageError(f"trained weights have no {name}: use weights 'random', or leave out {name}")
     trained_replica(configuration.model(), configuration.seed)
     limit = trained_length(configuration.positions)
-    if configuration.tokens > limit:
+    if configuration.reach > limit:
         length = f"prompt_length {configuration.prompt_length} + steps {configuration.steps}"
+        length = length if configuration.workload == "decode" else f"{configuration.reach} tokens ({length})"
         raise UsageError(f"{length} is beyond the {limit} tokens that were trained on: shorten one of them")
 
 

@@ -1,5 +1,6 @@
 """Random and near-tied weights, drawn per seed in float64 by numpy, whose normal draws do not depend on the CPU."""
 
+import itertools
 import math
 
 import numpy as np
@@ -10,6 +11,8 @@ from mutkv.configuration import ModelConfig
 from mutkv.kernels import DTYPES
 
 MLP_RATIO = 2
+RANK = 2
+"""Inner width of an adapter."""
 
 
 def shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
@@ -44,6 +47,25 @@ def random_weights(config: ModelConfig, seed: int) -> dict[str, Tensor]:
         elif name not in ("embedding", "positions"):
             flat = flat / math.sqrt(shape[0])
         drawn[name] = torch.from_numpy(flat.reshape(shape))
+    return drawn | extra_weights(config, seed)
+
+
+def extra_shapes(config: ModelConfig) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of one replica's adapters (a product of two thin matrices beside qkv) and media embeddings."""
+    found: dict[str, tuple[int, ...]] = {}
+    columns = (config.heads + 2 * config.kv_heads) * config.head_dim
+    for adapter, layer in itertools.product(range(config.adapters), range(config.depth)):
+        found[f"adapters.{adapter}.layers.{layer}.down"] = (config.width, RANK)
+        found[f"adapters.{adapter}.layers.{layer}.up"] = (RANK, columns)
+    return found | ({"media": (config.media, config.width)} if config.media else {})
+
+
+def extra_weights(config: ModelConfig, seed: int) -> dict[str, Tensor]:
+    """Draw adapters and media, N(0, 1 / inputs) and N(0, 1), each from its own stream: no other tensor changes."""
+    drawn = {}
+    for name, shape in extra_shapes(config).items():
+        normal = np.random.default_rng([seed, *name.encode()]).standard_normal(shape)
+        drawn[name] = torch.from_numpy(normal if name == "media" else normal / math.sqrt(shape[0]))
     return drawn
 
 

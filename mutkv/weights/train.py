@@ -20,6 +20,7 @@ from mutkv.configuration import ModelConfig
 from mutkv.errors import BaselineError, UsageError, unknown_name
 from mutkv.kernels import Arithmetic
 from mutkv.reference import Engine
+from mutkv.reference.step import Step
 from mutkv.weights.random import random_weights
 
 NATIVE = Arithmetic("float32", "float32", "native", "native")
@@ -106,7 +107,7 @@ def replica_losses(engine: Engine, tokens: Tensor, period: int) -> Tensor:
     Rows go through the model together: ``engine.full`` takes them one by one under native kernels, for bits that
     training does not need.
     """
-    logits = engine.decoder.forward(tokens, 0, engine.prefill_kernel).logits
+    logits = engine.decoder.forward(tokens, Step(engine.prefill_kernel)).logits
     log_probabilities = logits[:, :, period - 1 : -1].log_softmax(dim=-1)
     predictable = tokens[:, :, period:, None]
     return -log_probabilities.gather(-1, predictable).mean(dim=(1, 2, 3))

@@ -33,7 +33,7 @@ HALFPOS = {
     "features": [],
     "first_visible": "step 1",
     "hidden_by": ["prefill"],
-    "patch.reference": {"file": "engine.py", "line": "start = self.length", "becomes": "start = self.length // 2"},
+    "patch.reference": {"file": "session.py", "line": "start = self.length", "becomes": "start = self.length // 2"},
     "witness": {"prompt_length": 4},
 }
 

@@ -15,7 +15,7 @@ FILLED = {
     'acts = "always" ': 'acts = "decode" ',
     'first_visible = "step 1" ': 'first_visible = "later" ',
     "hidden_by = [] ": 'hidden_by = ["one-step", "steps = 4"] ',
-    'file = "" ': 'file = "engine.py" ',
+    'file = "" ': 'file = "session.py" ',
     'line = "" ': 'line = "start = self.length" ',
     'becomes = "" ': 'becomes = "start = min(self.length, 8)" ',
 }

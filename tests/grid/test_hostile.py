@@ -19,7 +19,7 @@ from mutkv.kernels.exact import ExactKernel
 from .small_grids import mutant_of, plan_of, run_plan, scenario_of
 
 AXES = "seed = [0, 1]\nvocab = 8\nprompt_length = 3\nsteps = 4"
-START = ("engine.py", "start = self.length")
+START = ("session.py", "start = self.length")
 
 
 def run_with(folder, becomes, name="hostile"):

@@ -36,7 +36,7 @@ vocab = 8
 prompt_length = 3
 steps = 3
 """
-START = ("engine.py", "start = self.length")
+START = ("session.py", "start = self.length")
 
 
 def study_of(folder, mutants=("stale", "prerot"), study="causality", benign=("clean",), rest=""):

@@ -18,7 +18,7 @@ from .small_grids import logits_of, mutant_of, plan_of, run_plan, scenario_of
 
 SEEDS = 6
 AXES = "seed = [0, 1, 2, 3, 4, 5]\nvocab = 8\nprompt_length = 3\nsteps = 4"
-START = ("engine.py", "start = self.length")
+START = ("session.py", "start = self.length")
 FINAL = ("model.py", 'final = kernel.norm(hidden, self.weights["final_norm"])')
 LABELS = ["observable", "output_changed", "first_observable_step", "first_changed_step", "floor"]
 
@@ -120,8 +120,8 @@ def test_a_mutant_that_never_ends_is_a_timeout(tmp_path, monkeypatch):
 
 
 def test_a_line_that_is_never_run_is_not_reached_and_infects_nothing(tmp_path):
-    refuse = 'raise Unsupported("the reference engine has no left padding in this configuration")'
-    mutant = mutant_of(tmp_path, "unreached", "engine.py", refuse, "pass")
+    refuse = 'raise Unsupported("the reference engine cannot shift in this configuration")'
+    mutant = mutant_of(tmp_path, "unreached", "session.py", refuse, "pass")
     scenario = scenario_of(tmp_path, "vocab = 8\nsteps = 2", ["unreached"])
     cases = run_plan(plan_of(scenario, {"unreached": mutant}), tmp_path / "out").cases.set_index("mutant")
     case = cases.loc["unreached"]

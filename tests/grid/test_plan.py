@@ -11,7 +11,7 @@ from mutkv.grid.scenario import find_scenario
 
 from .small_grids import mutant_of, plan_of, scenario_of
 
-LINE = ("engine.py", "start = self.length")
+LINE = ("session.py", "start = self.length")
 
 
 def keys(plan):

@@ -1,5 +1,7 @@
 """Sessions: what is stored, how they branch and resume, and what they refuse."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -82,13 +84,18 @@ def test_what_no_configuration_has_is_refused_by_name(operation, arguments):
     assert session.length == 4
 
 
-def test_pads_adapters_and_media_are_refused_and_not_ignored():
-    engine, tokens = make_engine(CONFIG), make_tokens(CONFIG, 1, 1, 4)
+@pytest.mark.parametrize("cache", [{"block": 2}, {"window": 3, "ring": True}])
+def test_caches_without_pads_refuse_them(cache):
+    engine, tokens = make_engine(replace(CONFIG, **cache)), make_tokens(CONFIG, 1, 1, 4)
     session = engine.open()
     with pytest.raises(Unsupported, match="padding"):
         session.extend(tokens, pad=torch.tensor([1]))
     assert session.length == 0
+
+
+def test_adapters_and_media_that_an_engine_does_not_have_are_refused_and_not_ignored():
+    engine, tokens = make_engine(CONFIG), make_tokens(CONFIG, 1, 1, 4)
     for call in (engine.full, engine.trace, lambda _, **extra: engine.open(**extra)):
-        for extra in ({"adapter": "a"}, {"media": "m"}):
-            with pytest.raises(Unsupported, match="no adapters and no media"):
+        for extra, name in (({"adapter": 0}, "adapter 0"), ({"media": 1}, "medium 1")):
+            with pytest.raises(Unsupported, match=f"no {name} in this configuration: it has 0"):
                 call(tokens, **extra)
