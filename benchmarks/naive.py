@@ -12,6 +12,7 @@ from mutkv.grid.records import Records, records
 from mutkv.grid.run import Outcome
 from mutkv.mutation.copy import load_copy
 from mutkv.mutation.mutant import Mutant
+from mutkv.workloads import full_stepwise, record
 
 
 @torch.no_grad()
@@ -20,7 +21,7 @@ def naive_case(case: Case, mutant: Mutant | None, device: str = "cpu") -> Record
     torch.set_num_threads(1)
     clean = run_clean(case.configuration, [case.configuration.seed], device)
     if mutant is None:
-        full = clean.workload.full_stepwise(clean.engine, clean.recording.tokens)
+        full = full_stepwise(clean.engine, clean.recording)
         return records(Outcome((case,), clean, None, "ok", None, clean.recording.logits, full, clean.recording), device)
     return records(run_mutant_alone(case, mutant, clean), device)
 
@@ -30,6 +31,6 @@ def run_mutant_alone(case: Case, mutant: Mutant, clean: Baseline) -> Outcome:
     package = load_copy(REFERENCE, mutant)
     package.reset_reached()
     engine = mutated_engine(package, clean.engine.config, clean.weights)
-    recording = clean.workload.forced(engine, clean.recording.tokens)
-    full = clean.workload.full_stepwise(engine, clean.recording.tokens)
+    recording = record(engine, clean.configuration, clean.seeds, clean.recording)
+    full = full_stepwise(engine, clean.recording)
     return Outcome((case,), clean, mutant, "ok", None, recording.logits, full, recording, package.reached)

@@ -4,13 +4,24 @@ A recompute at step k is one pass over the prompt and k tokens, for every row of
 steps before k as well.
 """
 
+import numpy as np
+
 from mutkv.configuration import Configuration
+from mutkv.workloads import layout_of
 
 
 def full_pass(configuration: Configuration, last_step: int | None = None) -> int:
-    """Return the tokens of one full pass up to ``last_step``, or to the last one."""
-    steps = configuration.steps if last_step is None else min(last_step, configuration.steps)
-    return configuration.batch * (configuration.prompt_length + steps)
+    """Return the tokens of one full pass over each (request, row) up to ``last_step``, or to its last one."""
+    if configuration.workload == "decode":
+        steps = configuration.steps if last_step is None else min(last_step, configuration.steps)
+        return configuration.batch * (configuration.prompt_length + steps)
+    layout = layout_of(configuration.group)
+    within = np.ones(len(layout), np.bool_) if last_step is None else layout.step <= last_step
+    tokens: dict[tuple[int, int], int] = {}
+    rows = zip(layout.request[within], layout.row[within], layout.position[within], strict=True)
+    for request, row, position in rows:
+        tokens[request, row] = max(tokens.get((request, row), 0), int(position) + 1)
+    return sum(tokens.values())
 
 
 def prefill_pass(configuration: Configuration) -> int:

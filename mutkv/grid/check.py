@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from mutkv.configuration import Configuration
@@ -22,7 +24,7 @@ from mutkv.grid.results import Results, load
 from mutkv.grid.scenario import Axes, Scenario, check_structure
 from mutkv.mutation.copy import load_copy
 from mutkv.mutation.mutant import Mutant
-from mutkv.workloads import Recording
+from mutkv.workloads import Layout, Recording, at_observations, full_stepwise, full_traces, record
 
 Judge = Callable[[Results, Sequence[str]], list[str]]
 """Given results and names of detectors, return those that flag a case of a mutant (and raise on unknown names)."""
@@ -39,8 +41,8 @@ class Measured:
     path: str | None
     """Which path changed at all: cached, full, both, or None."""
     acts: str
-    first_step: int | None
-    """First step at which the cached path differs by any amount."""
+    first: str
+    """Where the cached path first differs by any amount, in the words of ``first_visible``."""
     observable: bool
     deviation: float
     """Largest difference between mutated and clean logits, on either path."""
@@ -94,12 +96,10 @@ def visibility_problems(mutant: Mutant, measured: Measured) -> Iterator[str]:
         yield f"path = '{mutant.path}', measured '{measured.path}'"
     if measured.acts != mutant.acts:
         yield f"acts = '{mutant.acts}', measured '{measured.acts}'"
-    found = (
-        "never" if measured.first_step is None else f"step {measured.first_step}" if measured.first_step else "prefill"
-    )
-    later = mutant.first_visible == "later" and (measured.first_step or 0) >= LATER
-    if mutant.path != "full" and not later and found != mutant.first_visible:
-        yield f"first_visible = '{mutant.first_visible}', measured '{found}'"
+    step = measured.first.removeprefix("step ")
+    later = mutant.first_visible == "later" and step.isdigit() and int(step) >= LATER
+    if mutant.path != "full" and not later and measured.first != mutant.first_visible:
+        yield f"first_visible = '{mutant.first_visible}', measured '{measured.first}'"
 
 
 @torch.no_grad()
@@ -107,21 +107,35 @@ def measure(mutant: Mutant, configuration: Configuration) -> Measured:
     """Run a mutant on one configuration from the start, both paths, beside the clean engine."""
     clean = run_clean(configuration, [configuration.seed], "cpu")
     engine = mutated_engine(load_copy(REFERENCE, mutant), clean.engine.config, clean.weights)
-    tokens, workload = clean.recording.tokens, clean.workload
-    recording = workload.forced(engine, tokens)
+    recording = record(engine, configuration, clean.seeds, clean.recording)
+    layout = clean.recording.layout
     cached = (recording.logits - clean.recording.logits).abs().amax(dim=-1)[0]  # [N]
-    at_once = workload.observed(workload.full(engine, tokens).logits)
-    full = torch.stack([at_once - clean.full, workload.full_stepwise(engine, tokens) - clean.full]).abs().amax(dim=-1)
-    changed = torch.from_numpy(workload.layout.step)[cached.cpu() > 0]
+    at_once = at_observations(clean.recording, full_traces(engine, clean.recording))
+    stepwise = full_stepwise(engine, clean.recording)
+    full = torch.stack([at_once - clean.full, stepwise - clean.full]).abs().amax(dim=-1)
     floor = float(floors(clean)[0])
     shown = full if mutant.path == "full" else cached
     return Measured(
         path_name(bool(cached.any()), bool(full.any())),
         "always" if prefill_differs(recording, clean) else "decode",
-        int(changed.min()) if len(changed) else None,
+        first_visible(cached.cpu().numpy() > 0, layout, configuration.workload),
         bool(shown.max() > floor),
         float(torch.maximum(cached.max(), full.max())),
     )
+
+
+def first_visible(differs: npt.NDArray[np.bool_], layout: Layout, workload: str) -> str:
+    """Return the word for the first observation, in script order, that differs; every request after the first is one.
+
+    In ``chunked`` the first request has one chunk and the others have more.
+    """
+    if not differs.any():
+        return "never"
+    place = np.flatnonzero(differs)[np.argmin(layout.order[differs])]
+    if layout.request[place]:
+        return "second chunk" if workload == "chunked" else "second request"
+    step = int(layout.step[differs & (layout.order == layout.order[place])].min())
+    return f"step {step}" if step else "prefill"
 
 
 def path_name(cached: bool, full: bool) -> str | None:
@@ -134,7 +148,7 @@ def prefill_differs(recording: Recording, clean: Baseline) -> bool:
     logits = (recording.traces[0].logits, clean.recording.traces[0].logits)
     layers = zip(recording.prefilled, clean.recording.prefilled, strict=True)
     pairs = [logits, *(pair for left, right in layers for pair in zip(left, right, strict=True))]
-    return any(left.shape != other.shape or not torch.equal(left, other) for left, other in pairs)
+    return any(left.shape != other.shape or not left.allclose(other, 0, 0, equal_nan=True) for left, other in pairs)
 
 
 def judge_witness(mutant: Mutant, witness: Configuration, names: Sequence[str], judge: Judge) -> list[str]:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from mutkv.configuration import Configuration, ModelConfig
 from mutkv.errors import BaselineError
+from mutkv.grid.control import Cacheless
 from mutkv.kernels.ties import lowest_argmax
 from mutkv.mutation.copy import MutatedPackage
 from mutkv.mutation.mutant import Mutant
@@ -20,7 +21,7 @@ from mutkv.mutation.registry import is_shipped
 from mutkv.protocol import Engine, Trace
 from mutkv.reference import Engine as ReferenceEngine
 from mutkv.weights import load_weights
-from mutkv.workloads import Recording, Workload, workload_for
+from mutkv.workloads import Recording, as_recorded, at_observations, full_traces, record
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,11 @@ class Baseline:
 
     configuration: Configuration
     seeds: tuple[int, ...]
-    workload: Workload
     weights: dict[str, Tensor]
     engine: Engine
     recording: Recording
-    trace: Trace
+    traces: tuple[Trace, ...]
+    """The full path over each of the recording's conversations."""
     full: Tensor
     """Logits of the full path at the observations, float64 ``[R, N, vocab]``."""
     argmax: Tensor
@@ -47,26 +48,30 @@ class Baseline:
 def run_clean(configuration: Configuration, seeds: Sequence[int], device: str) -> Baseline:
     """Run the clean engine along its greedy tokens, then its full path over them."""
     start = perf_counter()
-    workload = workload_for(configuration)
     config = configuration.model(device)
     weights = load_weights(config, configuration.weights, configuration.sharpness, tuple(seeds))
     engine = ReferenceEngine(config, weights)
-    recording = workload.greedy(engine, workload.prompt(seeds).to(device))
-    trace = workload.full(engine, recording.tokens)
+    recording = record(engine, configuration, seeds)
+    traces = full_traces(engine, recording)
     best = recording.logits.topk(2, dim=-1).values
     choice = (lowest_argmax(recording.logits), best[..., 0] - best[..., 1])
-    full = workload.observed(trace.logits)
-    return Baseline(
-        configuration, tuple(seeds), workload, weights, engine, recording, trace, full, *choice, perf_counter() - start
-    )
+    full = at_observations(recording, traces)
+    seconds = perf_counter() - start
+    return Baseline(configuration, tuple(seeds), weights, engine, recording, traces, full, *choice, seconds)
 
 
-def run_control(baseline: Baseline) -> Tensor:
+def run_control(baseline: Baseline) -> Recording:
     """Repeat the full path in the other order: what reordering alone does, without a cache."""
-    config = baseline.engine.config
-    arithmetic = replace(config.arithmetic, prefill_order=config.arithmetic.control_order)
-    engine = ReferenceEngine(replace(config, arithmetic=arithmetic), baseline.weights)
-    return baseline.workload.observed(baseline.workload.full(engine, baseline.recording.tokens).logits)
+    engine = Cacheless(baseline.engine.config, baseline.weights)
+    recording = as_recorded(baseline.recording, full_traces(engine.other, baseline.recording))
+    return replace(recording, answer=free_answer(engine, baseline))
+
+
+def free_answer(engine: Engine, baseline: Baseline) -> Tensor | None:
+    """Return what an engine answers by its own decisions, ``[R, T]``, where a workload searches; None elsewhere."""
+    if baseline.recording.answer is None:
+        return None
+    return record(engine, baseline.configuration, baseline.seeds).answer
 
 
 def mutated_engine(package: MutatedPackage, config: ModelConfig, weights: dict[str, Tensor]) -> Engine:

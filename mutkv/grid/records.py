@@ -44,7 +44,7 @@ def records(outcome: Outcome, device: str) -> Records:
     deviation = (outcome.cached - outcome.full).abs().amax(dim=-1)  # [R, N]
     finite = (outcome.cached.isfinite() & outcome.full.isfinite()).all(dim=-1).all(dim=-1)
     columns["outcome"] = ["ok" if ok else "nonfinite" for ok in finite.tolist()]
-    columns |= mask(truth(outcome.cached, baseline), finite) | infection(outcome, baseline)
+    columns |= mask(truth(outcome, baseline), finite) | infection(outcome, baseline)
     columns |= exactness(outcome, baseline) | {"observations": [deviation.shape[1]] * count}
     return Records(columns, observation_columns(outcome.cached, outcome.full, deviation, baseline))
 
@@ -76,9 +76,9 @@ def benign_kind(name: str, configuration: Configuration) -> str:
     return "clean-native" if arithmetic.native else "clean-split" if arithmetic.split else "clean"
 
 
-def truth(cached: Tensor, baseline: Baseline) -> dict[str, Any]:
+def truth(outcome: Outcome, baseline: Baseline) -> dict[str, Any]:
     """Return the labels of R cases: against the clean cached path, at every observation."""
-    layout, clean = baseline.workload.layout, baseline.recording.logits
+    layout, clean, cached = baseline.recording.layout, baseline.recording.logits, needed(outcome.cached)
     floor = floors(baseline)
     observable = (cached - clean).abs().amax(dim=-1) > floor[:, None]  # [R, N]
     changed = lowest_argmax(cached) != baseline.argmax
@@ -86,10 +86,24 @@ def truth(cached: Tensor, baseline: Baseline) -> dict[str, Any]:
     return {
         "floor": floor.tolist(),
         "observable": observable.any(dim=1).tolist(),
-        "output_changed": changed.any(dim=1).tolist(),
+        "output_changed": (changed.any(dim=1) | other_answer(outcome, baseline)).tolist(),
         **first("observable", observable, layout),
         **first("changed", changed, layout),
     }
+
+
+def other_answer(outcome: Outcome, baseline: Baseline) -> Tensor:
+    """Return per seed whether a search found another answer than the clean engine's, ``[R]``; a search emits no step."""
+    clean = baseline.recording.answer
+    if clean is None or outcome.answer is None:
+        return torch.zeros(len(outcome.cases), dtype=torch.bool)
+    return (outcome.answer != clean).any(dim=1)
+
+
+def needed(logits: Tensor | None) -> Tensor:
+    """Return logits that an outcome has."""
+    assert logits is not None
+    return logits
 
 
 def floors(baseline: Baseline) -> Tensor:
@@ -102,7 +116,7 @@ def floors(baseline: Baseline) -> Tensor:
 def first(what: str, flags: Tensor, layout: Layout) -> dict[str, Any]:
     """Return request and step of each case's first flagged observation, None where there is none."""
     found = flags.any(dim=1).tolist()
-    order = np.lexsort((layout.row, layout.step, layout.request))  # script order: a step feeds all rows
+    order = np.lexsort((layout.row, layout.step, layout.order))  # script order: a call feeds all rows
     index = order[flags.cpu().numpy()[:, order].argmax(axis=1)]
     return {
         f"first_{what}_{part}": [int(value) if ok else None for value, ok in zip(values[index], found, strict=True)]
@@ -132,8 +146,8 @@ def infection(outcome: Outcome, baseline: Baseline) -> dict[str, Any]:
     count = len(outcome.cases)
     if outcome.mutant is None or outcome.recording is None:
         return {"infected": [None] * count, "first_infected_layer": [None] * count}
-    clean = baseline.recording
-    by_layer = torch.stack([infected(outcome.recording, clean, layer) for layer in range(len(clean.stored))])
+    clean, depth = baseline.recording, baseline.engine.config.depth
+    by_layer = torch.stack([infected(outcome.recording, clean, layer) for layer in range(depth)])
     found = by_layer.any(dim=0).tolist()  # [R]
     layers = (by_layer.int().argmax(dim=0) + 1).tolist()
     return {
@@ -144,39 +158,49 @@ def infection(outcome: Outcome, baseline: Baseline) -> dict[str, Any]:
 
 def infected(recording: Recording, clean: Recording, layer: int) -> Tensor:
     """Return per seed whether a layer's stored keys, values or attention output differ, ``[R]``."""
-    pairs = [*zip(recording.stored[layer], clean.stored[layer], strict=True)]
+    held = zip(recording.held, clean.held, strict=True)
+    pairs = [pair for own, right in held for pair in zip(own.stored[layer], right.stored[layer], strict=True)]
     if recording.traces:
-        pairs.append((recording.attended(layer), clean.attended(layer)))
+        traces = zip(recording.traces, clean.traces, strict=True)
+        pairs += [(own.attended[layer], right.attended[layer]) for own, right in traces]
     differs = torch.zeros(clean.logits.shape[0], dtype=torch.bool, device=clean.logits.device)
     for mutated, right in pairs:
         if mutated.shape != right.shape:
             return torch.ones_like(differs)
-        differs |= (mutated != right).flatten(1).any(dim=1)
+        nowhere = mutated.isnan() & right.isnan()  # neither holds anything there
+        differs |= ((mutated != right) & ~nowhere).flatten(1).any(dim=1)
     return differs
 
 
 def exactness(outcome: Outcome, baseline: Baseline) -> dict[str, Any]:
-    """Return, for clean cases, the largest deviation of stored rows and of the first layer's attention output."""
+    """Return, for clean cases, the largest deviation of stored rows and of the first layer's attention output.
+
+    The attention output is compared where a script has one request.
+    """
     count, recording = len(outcome.cases), outcome.recording
     if outcome.mutant is not None or recording is None:
         return {"kv_max_abs": [None] * count, "attended_max_abs": [None] * count}
-    trace = baseline.trace
-    pairs = zip(recording.stored, trace.keys, trace.values, strict=True)
-    rows = [largest(part, full) for stored, *fulls in pairs for part, full in zip(stored, fulls, strict=True)]
-    attended = largest(recording.attended(0), trace.attended[0])
-    return {"kv_max_abs": torch.stack(rows).amax(dim=0).tolist(), "attended_max_abs": attended.tolist()}
+    rows = []
+    for held in recording.held:
+        trace = baseline.traces[recording.place(held.conversation)]
+        pairs = zip(held.stored, trace.keys, trace.values, strict=True)
+        rows += [largest(part, full) for stored, *fulls in pairs for part, full in zip(stored, fulls, strict=True)]
+    columns = {"kv_max_abs": torch.stack(rows).amax(dim=0).tolist(), "attended_max_abs": [None] * count}
+    if baseline.configuration.workload == "decode":
+        columns["attended_max_abs"] = largest(recording.attended(0), baseline.traces[0].attended[0]).tolist()
+    return columns
 
 
 def largest(left: Tensor, right: Tensor) -> Tensor:
-    """Return per seed the largest absolute difference, float64 ``[R]``."""
-    return (left.double() - right.double()).abs().flatten(1).amax(dim=1)
+    """Return per seed the largest absolute difference, float64 ``[R]``; where nothing is stored (NaN), there is none."""
+    return (left.double() - right.double()).abs().nan_to_num(0.0).flatten(1).amax(dim=1)
 
 
 def observation_columns(cached: Tensor, full: Tensor, deviation: Tensor, baseline: Baseline) -> dict[str, Array]:
     """Return R × N rows, case by case."""
-    layout = baseline.workload.layout
+    layout = baseline.recording.layout
     per_seed = {
-        "forced_token": baseline.workload.forced_tokens(baseline.recording.tokens),
+        "forced_token": baseline.recording.forced_tokens,
         "clean_argmax": baseline.argmax,
         "clean_margin": baseline.margin,
         "max_abs": deviation,

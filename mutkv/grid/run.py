@@ -6,18 +6,20 @@ shares the clean full path; one that acts only while decoding starts from the cl
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from mutkv.configuration import Configuration
+from mutkv.errors import ReplicasDisagree
 from mutkv.grid.attempt import attempt
-from mutkv.grid.clean import Baseline, check_clean, check_path, mutated_engine, run_clean, run_control
+from mutkv.grid.clean import Baseline, check_clean, check_path, free_answer, mutated_engine, run_clean, run_control
 from mutkv.grid.plan import Case, Group
 from mutkv.mutation.copy import MutatedPackage
 from mutkv.mutation.mutant import Mutant
 from mutkv.mutation.registry import is_shipped
-from mutkv.workloads import Recording
+from mutkv.workloads import Recording, at_observations, full_stepwise, full_traces, record
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class Outcome:
     full: Tensor | None = None
     recording: Recording | None = None
     reached: bool | None = None
+    answer: Tensor | None = None
+    """Where a workload searches: what the engine finds by itself, ``[R, T]``."""
 
 
 def run_group(group: Group, mutants: Mapping[str, Mutant], device: str) -> Iterator[Outcome]:
@@ -40,10 +44,19 @@ def run_group(group: Group, mutants: Mapping[str, Mutant], device: str) -> Itera
     torch.set_num_threads(1)
     with torch.no_grad():
         for seeds, names in blocks(group):
-            baseline = run_clean(group.configuration, seeds, device)
-            for name in names:
-                cases = tuple(case for case in group.cases if case.mutant == name)
-                yield from run_cases(cases, mutants.get(name), baseline)
+            for baseline in clean_runs(group.configuration, seeds, device):
+                for name in names:
+                    own = (case for case in group.cases if case.configuration.seed in baseline.seeds)
+                    cases = tuple(case for case in own if case.mutant == name)
+                    yield from run_cases(cases, mutants.get(name), baseline)
+
+
+def clean_runs(configuration: Configuration, seeds: tuple[int, ...], device: str) -> Iterator[Baseline]:
+    """Run the clean engine on all seeds at once, or on each alone where their control flow differs."""
+    try:
+        yield run_clean(configuration, seeds, device)
+    except ReplicasDisagree:
+        yield from (run_clean(configuration, [seed], device) for seed in seeds)
 
 
 def blocks(group: Group) -> Iterator[tuple[tuple[int, ...], list[str]]]:
@@ -62,9 +75,11 @@ def run_cases(cases: tuple[Case, ...], mutant: Mutant | None, baseline: Baseline
     name = cases[0].mutant
     if name == "clean":
         recording = baseline.recording
-        yield Outcome(cases, baseline, None, cached=recording.logits, full=baseline.full, recording=recording)
+        own = {"recording": recording, "answer": recording.answer}
+        yield Outcome(cases, baseline, None, cached=recording.logits, full=baseline.full, **own)
     elif name == "control":
-        yield Outcome(cases, baseline, None, cached=run_control(baseline), full=baseline.full)
+        control = run_control(baseline)
+        yield Outcome(cases, baseline, None, cached=control.logits, full=baseline.full, answer=control.answer)
     else:
         assert mutant is not None, f"the plan has a case of '{name}', which no mutant file defines"
         outcome = run_attempt(cases, mutant, baseline)
@@ -87,18 +102,20 @@ def run_attempt(cases: tuple[Case, ...], mutant: Mutant, baseline: Baseline) -> 
     if done.value is None:
         return Outcome(cases, baseline, mutant, done.status, done.error, reached=done.reached)
     recording, full = done.value
-    return Outcome(cases, baseline, mutant, "ok", None, recording.logits, full, recording, done.reached)
+    found = (recording.logits, full, recording, done.reached, recording.answer)
+    return Outcome(cases, baseline, mutant, "ok", None, *found)
 
 
 def run_mutant(mutant: Mutant, package: MutatedPackage, baseline: Baseline) -> tuple[Recording, Tensor]:
     """Run the mutated cached path along the clean engine's tokens, and the full path that a checker would see."""
     engine = mutated_engine(package, baseline.engine.config, baseline.weights)
-    workload, clean = baseline.workload, baseline.recording
-    recording = workload.forced(engine, clean.tokens, clean if mutant.acts == "decode" else None)
+    clean = baseline.recording
+    recording = record(engine, baseline.configuration, baseline.seeds, clean, mutant.acts == "decode")
     if recording.logits.shape != clean.logits.shape:
         raise ValueError(f"logits of shape {list(recording.logits.shape)} instead of {list(clean.logits.shape)}")
+    recording = replace(recording, answer=free_answer(engine, baseline))
     if mutant.path != "cached":
-        return recording, workload.full_stepwise(engine, clean.tokens)
+        return recording, full_stepwise(engine, clean)
     if not is_shipped(mutant):  # a shipped one was checked with the corpus
-        check_path(mutant, workload.observed(workload.full(engine, clean.tokens).logits), baseline.full)
+        check_path(mutant, at_observations(clean, full_traces(engine, clean)), baseline.full)
     return recording, baseline.full

@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mutkv.errors import UsageError
 from mutkv.protocol import Engine, Session
 from mutkv.reference.prefix import PrefixStore
 
@@ -27,6 +26,8 @@ class Request:
     """``[R, B, length]``, pads included."""
     adapter: int | None
     media: int | None
+    swapped: Any = None
+    """The session's state while it is swapped out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +43,10 @@ class Saved:
 class Server:
     """Requests of one engine; all logits are ``[R, B, n, vocab]``."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, stores: bool = True) -> None:
         self.engine = engine
         self.base: int | None = None  # the adapter that was merged into the weights
-        pool = getattr(engine, "pool", None) if engine.config.block else None
+        pool = getattr(engine, "pool", None) if engine.config.block and stores else None
         self.store = PrefixStore(pool) if pool else None
         self.idle: dict[tuple[Any, ...], list[Session]] = defaultdict(list)  # used sessions, by what they are good for
         self.logits: Tensor | None = None  # of the last evaluation
@@ -57,8 +58,11 @@ class Server:
         pad: Tensor | None = None,
         adapter: int | None = None,
         media: int | None = None,
-    ) -> tuple[Request, Tensor]:
-        """Begin a request and prefill its prompt ``[R, B, T]``, in one piece or in chunks of these lengths."""
+    ) -> tuple[Request, Tensor | None]:
+        """Begin a request and prefill its prompt ``[R, B, T]``, in one piece or in chunks of these lengths.
+
+        The logits are those of its last token; None if nothing was computed yet.
+        """
         session = self._session(tokens.shape[1], adapter, media)
         request = Request(session, tokens, adapter, media)
         if self.store:
@@ -66,7 +70,7 @@ class Server:
         for part in pieces(tokens[..., session.hit_tokens :], chunks):
             self.logits = session.extend(part, pad)
             pad = None  # it comes with the first tokens
-        return request, self._last()
+        return request, None if self.logits is None else self.logits[:, :, -1:]
 
     def _session(self, rows: int, adapter: int | None, media: int | None) -> Session:
         """Return a used session for this many rows, or a new one."""
@@ -74,11 +78,6 @@ class Server:
         if idle:
             return idle.pop()
         return self.engine.open(rows, self.base if adapter is None else adapter, media)
-
-    def _last(self) -> Tensor:
-        if self.logits is None:
-            raise UsageError("nothing was evaluated yet: a prompt needs at least one token")
-        return self.logits[:, :, -1:]
 
     def decode(self, request: Request, tokens: Tensor) -> Tensor:
         """Feed tokens ``[R, B, n]`` behind what the request holds: one, or one and drafts to verify."""
@@ -109,7 +108,7 @@ class Server:
         fresh = conversation[..., request.session.length :]
         request.tokens = conversation
         self.logits = request.session.extend(fresh)
-        return self._last()
+        return self.logits[:, :, -1:]
 
     def fork(self, request: Request) -> Request:
         """Return a second request that goes on from here."""
@@ -125,15 +124,19 @@ class Server:
         session.load(saved.state)
         session.crop(session.length - 1)
         self.logits = session.extend(saved.tokens[..., -1:])
-        return Request(session, saved.tokens, saved.adapter, saved.media), self._last()
+        return Request(session, saved.tokens, saved.adapter, saved.media), self.logits
 
-    def preempt(self, request: Request) -> None:
-        """Take a request's memory away; only its tokens are kept."""
+    def preempt(self, request: Request, swap: bool = False) -> None:
+        """Take a request's memory away; only its tokens are kept, or its state is swapped out."""
+        request.swapped = request.session.save() if swap else None
         request.session.reset()
 
     def resume(self, request: Request) -> None:
-        """Compute again what a preempted request held."""
-        request.session.extend(request.tokens)
+        """Swap a preempted request in, or compute again what it held."""
+        if request.swapped is None:
+            request.session.extend(request.tokens)
+        else:
+            request.session.load(request.swapped)
 
     def finish(self, request: Request) -> None:
         """End a request: store its full blocks under their keys, and give its session to the next one."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from mutkv.protocol import Engine, Trace
 from mutkv.reference import Engine as CleanEngine
 from mutkv.studies.study import Measurement, Subject, largest
-from mutkv.workloads import Recording, workload_for
+from mutkv.workloads import Recording, record
 
 PARTS = {"residual": "hidden", "keys": "keys", "values": "values"}
 """What is compared, and the field of a ``Trace`` that holds it per layer."""
@@ -50,12 +50,11 @@ def measure(subject: Subject) -> Iterator[Measurement]:
 
 def pairs(subject: Subject) -> Iterator[Pair]:
     """Run the clean engine and the one under test; yield everything that is compared."""
-    workload = workload_for(subject.configuration)
-    prompt = workload.prompt(subject.seeds).to(subject.config.device)
-    clean = workload.greedy(CleanEngine(subject.config, subject.weights), prompt)
+    clean = record(CleanEngine(subject.config, subject.weights), subject.configuration, subject.seeds)
     engine = subject.make_engine(subject.config, subject.weights)
-    recording = workload.forced(engine, clean.tokens)
-    yield from against_full(engine, recording, clean.tokens, subject.configuration.prompt_length)
+    recording = record(engine, subject.configuration, subject.seeds, clean)
+    [conversation] = clean.conversations
+    yield from against_full(engine, recording, conversation.tokens, subject.configuration.prompt_length)
     yield from against_clean(recording, clean)
 
 
