@@ -8,12 +8,9 @@ from typing import Any
 from mutkv.detectors.detector import Detector
 from mutkv.detectors.judge import judge
 from mutkv.detectors.registry import default_detectors, find_detector
-from mutkv.errors import UsageError
-from mutkv.grid.plan import REFERENCE, Plan, make_plan
+from mutkv.grid.plan import REFERENCE
 from mutkv.grid.results import Results, load
-from mutkv.grid.scenario import Axes, Scenario, check_structure
 from mutkv.mutation.copy import load_copy
-from mutkv.mutation.mutant import Mutant
 from mutkv.mutation.registry import find, load_mutants
 from mutkv.mutation.swap import swap
 from mutkv.scoring import Score, score_verdicts
@@ -51,23 +48,6 @@ def flagging(results: Results, names: Sequence[str]) -> list[str]:
     verdicts = judge(results, [find_detector(name) for name in names]).frame
     flagged = verdicts.loc[verdicts["flag"] & (verdicts["kind"] == "faulty"), "detector"]
     return [name for name in names if name in set(flagged)]
-
-
-def witness_plan(mutant: Mutant) -> Plan:
-    """Return the plan of a mutant's witness alone: clean, control and the mutant.
-
-    Raises:
-        UsageError: the witness cannot exist, or the mutant does not apply to it.
-    """
-    witness = mutant.witness_configuration()
-    check_structure(witness)
-    axes = Axes.model_validate(witness.columns())
-    scenario = Scenario(name=f"witness-{mutant.id}", summary=f"the witness of {mutant.id}", axes=axes)
-    plan = make_plan(scenario, {mutant.id: mutant}, "cpu")
-    if plan.unused:
-        needs = ", ".join((*mutant.features, *mutant.workloads))
-        raise UsageError(f"{mutant.source_path}: witness: lacks one of {needs}, which the mutant needs: add it")
-    return plan
 
 
 @contextmanager

@@ -76,8 +76,8 @@ def run_command(name: str, out: Path | None, folders: tuple[Path, ...], style: s
 
     Then `mutkv score results/witness-NAME --by mutant` tells which detectors see it.
     """
-    from mutkv.api import witness_plan
     from mutkv.cli.grid import run_plan
+    from mutkv.grid.check import witness_plan
     from mutkv.mutation.registry import find, load_mutants
 
     return run_plan(witness_plan(find(load_mutants(folders), name)), out, 1, style)

@@ -14,14 +14,15 @@ import numpy.typing as npt
 import torch
 
 from mutkv.configuration import Configuration
-from mutkv.errors import MutkvError, one_line
+from mutkv.errors import MutkvError, UsageError, one_line
 from mutkv.grid.clean import Baseline, mutated_engine, run_clean
 from mutkv.grid.grid import executor_for, prepare
 from mutkv.grid.limits import CaseTimeout, time_limit
-from mutkv.grid.plan import REFERENCE, applies, make_plan
+from mutkv.grid.plan import REFERENCE, Plan, applies, make_plan
 from mutkv.grid.records import floors
 from mutkv.grid.results import Results, load
-from mutkv.grid.scenario import Axes, Scenario, check_structure
+from mutkv.grid.scenario import Axes, Scenario
+from mutkv.grid.structure import check_structure
 from mutkv.mutation.copy import load_copy
 from mutkv.mutation.mutant import Mutant
 from mutkv.workloads import Layout, Recording, at_observations, full_stepwise, full_traces, record
@@ -76,7 +77,7 @@ def problems(mutant: Mutant, judge: Judge) -> Iterator[str]:
             yield f"hidden_by '{text}': the mutant is observable there"
     hidden = mutant.hidden_detectors()
     if hidden:
-        flagged = judge_witness(mutant, witness, hidden, judge)
+        flagged = judge_witness(mutant, hidden, judge)
         yield from (f"hidden_by '{name}': this detector flags the witness" for name in flagged)
 
 
@@ -151,11 +152,26 @@ def prefill_differs(recording: Recording, clean: Baseline) -> bool:
     return any(left.shape != other.shape or not left.allclose(other, 0, 0, equal_nan=True) for left, other in pairs)
 
 
-def judge_witness(mutant: Mutant, witness: Configuration, names: Sequence[str], judge: Judge) -> list[str]:
-    """Run the witness as a dataset of its own and return which of the detectors flag it."""
+def witness_plan(mutant: Mutant) -> Plan:
+    """Return the plan of a mutant's witness alone: clean, control and the mutant.
+
+    Raises:
+        UsageError: the witness cannot exist, or the mutant does not apply to it.
+    """
+    witness = mutant.witness_configuration()
+    check_structure(witness)
     axes = Axes.model_validate(witness.columns())
-    scenario = Scenario(name="witness", summary="one witness", axes=axes)
+    scenario = Scenario(name=f"witness-{mutant.id}", summary=f"the witness of {mutant.id}", axes=axes)
+    plan = make_plan(scenario, {mutant.id: mutant}, "cpu")
+    if plan.unused:
+        needs = ", ".join((*mutant.features, *mutant.workloads))
+        raise UsageError(f"{mutant.source_path}: witness: lacks one of {needs}, which the mutant needs: add it")
+    return plan
+
+
+def judge_witness(mutant: Mutant, names: Sequence[str], judge: Judge) -> list[str]:
+    """Run the witness as a dataset of its own and return which of the detectors flag it."""
     with TemporaryDirectory(prefix="mutkv-") as folder:
-        run = prepare(make_plan(scenario, {mutant.id: mutant}, "cpu"), Path(folder), jobs=1)
+        run = prepare(witness_plan(mutant), Path(folder), jobs=1)
         list(run.execute(executor_for(1)))
         return judge(load(folder), names)

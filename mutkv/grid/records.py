@@ -14,9 +14,10 @@ from torch import Tensor
 
 from mutkv.configuration import Configuration
 from mutkv.grid.clean import Baseline
+from mutkv.grid.infection import exactness, infection
 from mutkv.grid.run import Outcome
 from mutkv.kernels.ties import lowest_argmax
-from mutkv.workloads import Layout, Recording
+from mutkv.workloads import Layout
 
 Array = npt.NDArray[Any]
 
@@ -93,7 +94,7 @@ def truth(outcome: Outcome, baseline: Baseline) -> dict[str, Any]:
 
 
 def other_answer(outcome: Outcome, baseline: Baseline) -> Tensor:
-    """Return per seed whether a search found another answer than the clean engine's, ``[R]``; a search emits no step."""
+    """Return per seed whether a search found another answer than the clean engine's, ``[R]``; it emits no step."""
     clean = baseline.recording.answer
     if clean is None or outcome.answer is None:
         return torch.zeros(len(outcome.cases), dtype=torch.bool)
@@ -136,64 +137,6 @@ def unknown_truth(count: int) -> dict[str, Any]:
     names = ("floor", "observable", "output_changed", "infected", "first_infected_layer")
     firsts = (f"first_{what}_{part}" for what in ("observable", "changed") for part in ("request", "step"))
     return columns | {name: [None] * count for name in (*names, *firsts, "kv_max_abs", "attended_max_abs")}
-
-
-def infection(outcome: Outcome, baseline: Baseline) -> dict[str, Any]:
-    """Return whether stored rows or an attention output differ from the clean engine's, and the first such layer.
-
-    Layers count from 1. Clean cases and the control have no mutant that could infect them.
-    """
-    count = len(outcome.cases)
-    if outcome.mutant is None or outcome.recording is None:
-        return {"infected": [None] * count, "first_infected_layer": [None] * count}
-    clean, depth = baseline.recording, baseline.engine.config.depth
-    by_layer = torch.stack([infected(outcome.recording, clean, layer) for layer in range(depth)])
-    found = by_layer.any(dim=0).tolist()  # [R]
-    layers = (by_layer.int().argmax(dim=0) + 1).tolist()
-    return {
-        "infected": found,
-        "first_infected_layer": [layer if ok else None for layer, ok in zip(layers, found, strict=True)],
-    }
-
-
-def infected(recording: Recording, clean: Recording, layer: int) -> Tensor:
-    """Return per seed whether a layer's stored keys, values or attention output differ, ``[R]``."""
-    held = zip(recording.held, clean.held, strict=True)
-    pairs = [pair for own, right in held for pair in zip(own.stored[layer], right.stored[layer], strict=True)]
-    if recording.traces:
-        traces = zip(recording.traces, clean.traces, strict=True)
-        pairs += [(own.attended[layer], right.attended[layer]) for own, right in traces]
-    differs = torch.zeros(clean.logits.shape[0], dtype=torch.bool, device=clean.logits.device)
-    for mutated, right in pairs:
-        if mutated.shape != right.shape:
-            return torch.ones_like(differs)
-        nowhere = mutated.isnan() & right.isnan()  # neither holds anything there
-        differs |= ((mutated != right) & ~nowhere).flatten(1).any(dim=1)
-    return differs
-
-
-def exactness(outcome: Outcome, baseline: Baseline) -> dict[str, Any]:
-    """Return, for clean cases, the largest deviation of stored rows and of the first layer's attention output.
-
-    The attention output is compared where a script has one request.
-    """
-    count, recording = len(outcome.cases), outcome.recording
-    if outcome.mutant is not None or recording is None:
-        return {"kv_max_abs": [None] * count, "attended_max_abs": [None] * count}
-    rows = []
-    for held in recording.held:
-        trace = baseline.traces[recording.place(held.conversation)]
-        pairs = zip(held.stored, trace.keys, trace.values, strict=True)
-        rows += [largest(part, full) for stored, *fulls in pairs for part, full in zip(stored, fulls, strict=True)]
-    columns = {"kv_max_abs": torch.stack(rows).amax(dim=0).tolist(), "attended_max_abs": [None] * count}
-    if baseline.configuration.workload == "decode":
-        columns["attended_max_abs"] = largest(recording.attended(0), baseline.traces[0].attended[0]).tolist()
-    return columns
-
-
-def largest(left: Tensor, right: Tensor) -> Tensor:
-    """Return per seed the largest absolute difference, float64 ``[R]``; where nothing is stored (NaN), there is none."""
-    return (left.double() - right.double()).abs().nan_to_num(0.0).flatten(1).amax(dim=1)
 
 
 def observation_columns(cached: Tensor, full: Tensor, deviation: Tensor, baseline: Baseline) -> dict[str, Array]:

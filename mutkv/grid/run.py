@@ -75,8 +75,8 @@ def run_cases(cases: tuple[Case, ...], mutant: Mutant | None, baseline: Baseline
     name = cases[0].mutant
     if name == "clean":
         recording = baseline.recording
-        own = {"recording": recording, "answer": recording.answer}
-        yield Outcome(cases, baseline, None, cached=recording.logits, full=baseline.full, **own)
+        found = (recording.logits, baseline.full, recording, None, recording.answer)
+        yield Outcome(cases, baseline, None, "ok", None, *found)
     elif name == "control":
         control = run_control(baseline)
         yield Outcome(cases, baseline, None, cached=control.logits, full=baseline.full, answer=control.answer)

@@ -71,7 +71,7 @@ def record(
     return run.recording()
 
 
-@lru_cache
+@lru_cache(maxsize=1024)
 def layout_of(configuration: Configuration) -> Layout:
     """Return where a configuration's script observes: that of the smallest engine on one seed."""
     small = replace(configuration.model(), depth=1, sharing=1, heads=1, kv_heads=1, head_dim=2, arithmetic=Arithmetic())

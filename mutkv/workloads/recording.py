@@ -90,7 +90,8 @@ class Recording:
     @cached_property
     def conversations(self) -> tuple[Conversation, ...]:
         """Every conversation that was observed or held, in order."""
-        return tuple({id(part.conversation): part.conversation for part in (*self.observed, *self.held)}.values())
+        parts: tuple[Observed | Held, ...] = (*self.observed, *self.held)
+        return tuple({id(part.conversation): part.conversation for part in parts}.values())
 
     def place(self, conversation: Conversation) -> int:
         """Return the index of a conversation."""
@@ -98,7 +99,7 @@ class Recording:
 
     @cached_property
     def columns(self) -> Integers:
-        """Return per observation, in script order: request, row, step, position, emitted, order, conversation, its row."""
+        """Return request, row, step, position, emitted, order, conversation, row in it: ``[8, N]``, by calls."""
         found = []
         for part in self.observed:
             place = self.place(part.conversation)
