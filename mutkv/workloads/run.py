@@ -116,7 +116,7 @@ class Run:
         self.record.trace(task.request)
         task.grow(tokens)
         task.step += tokens.shape[-1]
-        self.record.observe(task, logits, emitted)
+        self.record.observe(task, logits, emitted or [True] * tokens.shape[-1])
 
     def decode(self, task: Task, steps: int) -> None:
         """Decode greedily."""

@@ -58,11 +58,17 @@ class Recorder:
         if trace is not None:
             self.traces.append(trace)
 
-    def observe(self, task: Task, logits: Tensor | None, emitted: Sequence[bool] = ()) -> None:
-        """Keep the logits ``[R, B, n, vocab]`` of the last n positions of a task."""
+    def observe(self, task: Task, logits: Tensor | None, emitted: Sequence[bool] = (True,)) -> None:
+        """Keep the logits ``[R, B, n, vocab]`` of the last n positions of a task; n flags say which are emitted.
+
+        Raises:
+            ValueError: an engine gave logits of another shape than it should.
+        """
         logits = needed(logits)
-        count = logits.shape[2]
-        flags = tuple(emitted) or (True,) * count
+        count, flags = len(emitted), tuple(emitted)
+        shape = (len(task.parts[0].tokens), len(task.rows), count, logits.shape[-1])
+        if logits.shape != shape:
+            raise ValueError(f"logits of shape {list(logits.shape)} instead of {list(shape)}")
         for part, places in task.split():
             begin = (task.step - count + 1, self.calls)
             rows, position = task.rows[places], part.tokens.shape[-1] - count

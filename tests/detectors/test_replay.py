@@ -37,7 +37,7 @@ def test_a_replay_repeats_the_recorded_logits_bit_for_bit(small, name):
         if row["mutant"] == name:
             done = again(small, row)
             assert np.array_equal(done.recording.logits[0].numpy(), rows["logits_cached"])
-            full = done.trace.logits[0][:, 2:].flatten(0, 1)
+            full = done.traces[0].logits[0][:, 2:].flatten(0, 1)
             assert np.array_equal(full.numpy(), rows["logits_full"])
 
 
@@ -55,12 +55,12 @@ def test_a_control_stores_what_the_full_path_of_the_other_order_computes(single)
     row = next(row for row, _ in recorded(single) if row["mutant"] == "control")
     done = again(single, row)
     other = dataclasses.replace(configuration_of(row), prefill_order="pairwise", decode_order="pairwise")
-    trace = engine_of(subject_of(single, "clean", "cpu"), other).trace(done.recording.tokens)
+    trace = engine_of(subject_of(single, "clean", "cpu"), other).trace(done.recording.conversations[0].tokens)
     for (keys, values), full_keys, full_values in zip(done.recording.stored, trace.keys, trace.values, strict=True):
         assert torch.equal(keys, full_keys)
         assert torch.equal(values, full_values)
     mine = [keys for keys, _ in done.recording.stored]
-    assert not all(torch.equal(keys, other) for keys, other in zip(mine, done.trace.keys, strict=True))
+    assert not all(torch.equal(keys, other) for keys, other in zip(mine, done.traces[0].keys, strict=True))
 
 
 def test_a_mutant_comes_from_the_plan_as_it_was(small):
@@ -105,15 +105,15 @@ def test_a_mutant_of_the_full_path_is_traced_by_itself(tmp_path):
     mutants["posoff"] |= {"path": "both", "acts": "always"}
     mutants["posoff"]["patch"]["reference"] = {
         "file": "model.py",
-        "line": 'normed = kernel.norm(hidden, self.weights[f"layers.{layer}.mlp_norm"])',
+        "line": 'normed = step.kernel.norm(hidden, self.weights[f"layers.{layer}.mlp_norm"])',
         "becomes": "normed = hidden",
     }
     results = changed(recorded_path, mutants=mutants)
     subject = subject_of(results, "posoff", "cpu")
     group = configuration_of(next(recorded(results))[0]).group
     done, clean = replay(subject, group, (0, 1)), replay(subject_of(results, "clean", "cpu"), group, (0, 1))
-    assert torch.equal(done.recording.logits, done.trace.logits[0:2, 0, 2:])
-    assert not torch.equal(done.trace.logits, clean.trace.logits)
+    assert torch.equal(done.recording.logits, done.traces[0].logits[0:2, 0, 2:])
+    assert not torch.equal(done.traces[0].logits, clean.traces[0].logits)
 
 
 def test_seeds_that_cannot_run_together_are_run_alone(small, monkeypatch):
@@ -175,7 +175,7 @@ def expected_inside(results, needs):
             layers = [part for pair in done.recording.stored for part in pair]
             if needs == "hidden":
                 traces = (trace.hidden for trace in done.recording.traces)
-                layers = [*(torch.cat(parts, dim=2) for parts in zip(*traces, strict=True)), *done.trace.hidden]
+                layers = [*(torch.cat(parts, dim=2) for parts in zip(*traces, strict=True)), *done.traces[0].hidden]
             yield from ([layer[0, b] for layer in layers] for b in range(2))
 
 

@@ -38,8 +38,8 @@ def test_a_false_claim_is_reported(name, claim, problem):
 
 
 def test_a_mutant_of_both_paths_is_measured_as_one(tmp_path):
-    line = ("model.py", "hidden = kernel.add(hidden, self.mlp(layer, hidden, kernel))")
-    mutant = mutant_of(tmp_path, "no-mlp", *line, "self.mlp(layer, hidden, kernel)")
+    line = ("model.py", "hidden = step.kernel.add(hidden, self.mlp(layer, hidden, step))")
+    mutant = mutant_of(tmp_path, "no-mlp", *line, "self.mlp(layer, hidden, step)")
     measured = check_mutant(mutant, flagging)
     assert "path = 'cached', measured 'both'" in measured
     right = mutant.model_copy(update={"path": "both", "first_visible": "prefill"})

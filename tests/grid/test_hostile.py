@@ -63,8 +63,8 @@ def test_a_mutant_of_both_paths_that_patches_a_kernel_is_refused_as_well(tmp_pat
 
 
 def test_a_mutant_that_says_cached_and_changes_the_full_path_is_refused(tmp_path):
-    line = ("model.py", "hidden = kernel.add(hidden, self.mlp(layer, hidden, kernel))")
-    mutant = mutant_of(tmp_path, "lie", *line, "self.mlp(layer, hidden, kernel)")
+    line = ("model.py", "hidden = step.kernel.add(hidden, self.mlp(layer, hidden, step))")
+    mutant = mutant_of(tmp_path, "lie", *line, "self.mlp(layer, hidden, step)")
     with pytest.raises(BaselineError, match=r"path = 'cached', but the full path changes as well"):
         run_plan(plan_of(scenario_of(tmp_path, AXES, ["lie"]), {"lie": mutant}), tmp_path / "o")
 

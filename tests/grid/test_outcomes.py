@@ -19,7 +19,7 @@ from .small_grids import logits_of, mutant_of, plan_of, run_plan, scenario_of
 SEEDS = 6
 AXES = "seed = [0, 1, 2, 3, 4, 5]\nvocab = 8\nprompt_length = 3\nsteps = 4"
 START = ("session.py", "start = self.length")
-FINAL = ("model.py", 'final = kernel.norm(hidden, self.weights["final_norm"])')
+FINAL = ("model.py", 'final = step.kernel.norm(hidden, self.weights["final_norm"])')
 LABELS = ["observable", "output_changed", "first_observable_step", "first_changed_step", "floor"]
 
 
@@ -88,7 +88,7 @@ def test_the_error_text_is_one_short_line(spoilt):
 def test_logits_that_are_no_numbers_are_nonfinite_for_just_their_seeds(spoilt, value):
     seeds, run_with = spoilt
     spoil = f"torch.where(self.weights['embedding'][:, :1, :1, None] > 0, float('{value}'), 0.0)"
-    results = run_with(FINAL, f"final = kernel.norm(hidden, self.weights['final_norm']) + {spoil}")
+    results = run_with(FINAL, f"final = step.kernel.norm(hidden, self.weights['final_norm']) + {spoil}")
     cases = outcomes(results)
     nonfinite, fine = cases[cases["outcome"] == "nonfinite"], cases[cases["outcome"] == "ok"]
     assert set(nonfinite.index) == seeds
@@ -103,9 +103,9 @@ def test_logits_that_are_no_numbers_are_nonfinite_for_just_their_seeds(spoilt, v
 
 def test_logits_of_another_shape_are_a_crash_that_names_both_shapes(spoilt):
     _, run_with = spoilt
-    cases = outcomes(run_with(FINAL, "final = kernel.norm(hidden, self.weights['final_norm']).repeat(1, 2, 1, 1)"))
+    cases = outcomes(run_with(FINAL, "final = step.kernel.norm(hidden, self.weights['final_norm']).repeat(1, 2, 1, 1)"))
     assert (cases["outcome"] == "crashed").all()
-    assert (cases["error"] == "ValueError: logits of shape [1, 10, 8] instead of [1, 5, 8]").all()
+    assert (cases["error"] == "ValueError: logits of shape [1, 2, 1, 8] instead of [1, 1, 1, 8]").all()
 
 
 def test_a_mutant_that_never_ends_is_a_timeout(tmp_path, monkeypatch):
@@ -128,13 +128,13 @@ def test_a_line_that_is_never_run_is_not_reached_and_infects_nothing(tmp_path):
     assert (case["reached"], case["infected"], case["observable"], case["outcome"]) == (False, False, False, "ok")
 
 
-PAST = ("model.py", "past = cache.read(layer)  # [2, R, B, past, kv_heads, head_dim]")
+PAST = ("model.py", "past = step.cache.read(source)  # [2, R, B, past, kv_heads, head_dim]")
 
 
 @pytest.mark.parametrize(
     ("place", "becomes", "acts"),
     [
-        (PAST, "past = cache.read(layer).mul_(1.5)", "decode"),
+        (PAST, "past = step.cache.read(source).mul_(1.5)", "decode"),
         (START, "start = self.engine.decoder.weights['final_norm'].mul_(2) and 0", "always"),
     ],
     ids=["stored rows", "weights"],

@@ -150,7 +150,7 @@ def test_every_figure_of_an_unmasked_engine_is_that_of_plain_attention(positions
     clean = run_clean(configuration, SEEDS, "cpu")
     for seed in SEEDS:
         weights = {name: tensor[seed] for name, tensor in clean.weights.items()}
-        truth = expected(configuration, clean.recording.tokens[seed, 0], weights)
+        truth = expected(configuration, clean.recording.conversations[0].tokens[seed, 0], weights)
         for quantity in QUANTITIES:
             assert [values[seed] for values in found[quantity]] == pytest.approx(truth[quantity], rel=0, abs=1e-12)
 
@@ -200,7 +200,7 @@ def test_where_one_layer_mixes_rotation_conventions_all_before_it_is_exact():
 
 def test_where_all_layers_mix_rotation_conventions_values_match_in_the_first_and_drift_thereafter(tmp_path):
     line = SHIPPED["prerot"].patch["reference"].line
-    everywhere = "cache.append(layer, torch.stack([projected_keys, values]))"
+    everywhere = "step.cache.append(source, torch.stack([projected_keys, values]))"
     found = onsets(DEEP, mutant_of(tmp_path, "prerot-everywhere", "model.py", line, everywhere))
     assert (found["cache: values"], found["cache: keys"], found["cache: residual"]) == (2, 1, 1)
 

@@ -155,7 +155,7 @@ def test_the_differences_use_the_forward_pass_alone_and_a_bounded_number_of_repl
 
 
 def test_a_mutant_that_cuts_the_gradient_is_measured_and_not_crashed(tmp_path):
-    line = 'normed = kernel.norm(hidden, self.weights[f"layers.{layer}.attention_norm"])'
+    line = 'normed = step.kernel.norm(hidden, self.weights[f"layers.{layer}.attention_norm"])'
     mutant = mutant_of(tmp_path, "cut", "model.py", line, line.replace("norm(hidden,", "norm(hidden.detach(),"))
     engine = load_copy("mutkv.reference", mutant).module("engine").Engine
     found = measured(subject_of(SMALL, engine))

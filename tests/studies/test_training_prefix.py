@@ -73,7 +73,7 @@ class Recorder(Engine):
         self.fed = []
 
     def open(self, batch=1, adapter=None, media=None):
-        return RecordedSession(self, batch)
+        return RecordedSession(self, self.new_cache(batch), adapter, media)
 
 
 class RecordedSession(Session):
