@@ -1,6 +1,7 @@
 """What the code has, the pages name: columns, exit codes, keys, detectors, scenarios, mutants, figures."""
 
 import dataclasses
+import json
 import re
 
 import pyarrow as pa
@@ -106,7 +107,7 @@ def test_every_axis_is_documented_with_its_default(axis):
         assert shown == f"as `{FOLLOWED[axis]}`"
     else:
         [value] = default
-        assert shown == (f'`"{value}"`' if isinstance(value, str) else f"`{value}`")
+        assert shown == f"`{json.dumps(value)}`"  # as in TOML
 
 
 def test_every_key_of_the_score_json_is_documented():
