@@ -18,6 +18,7 @@ from mutkv.report.catalogue import scenarios_table
 from mutkv.report.summary import SUMMARIES
 from mutkv.resources import shipped
 from mutkv.scoring import DetectorScore, Score
+from mutkv.workloads import WORKLOADS
 
 from .pages import ROOT, named, row_of, tables, text_of
 
@@ -102,12 +103,17 @@ def test_every_key_of_a_scenarios_file_is_documented():
 @pytest.mark.parametrize("axis", Axes.model_fields)
 def test_every_axis_is_documented_with_its_default(axis):
     default = Axes.model_fields[axis].default
-    shown = row_of("docs/scenarios.md", axis)[1]
+    [shown] = [row[1] for row in tables("docs/scenarios.md") if row[0] == f"`{axis}`" and len(row) == 3]
     if axis in FOLLOWED:
         assert shown == f"as `{FOLLOWED[axis]}`"
     else:
         [value] = default
         assert shown == f"`{json.dumps(value)}`"  # as in TOML
+
+
+def test_every_workload_is_documented_in_the_order_of_the_code():
+    section = text_of("docs/scenarios.md").split("\n## The workloads\n")[1].split("\n## ")[0]
+    assert re.findall(r"^\| `([\w-]+)` \| ", section, re.MULTILINE) == list(WORKLOADS)
 
 
 def test_every_key_of_the_score_json_is_documented():
