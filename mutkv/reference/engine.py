@@ -56,7 +56,9 @@ class Engine:
         return Session(self, self.new_cache(batch), adapter, media)
 
     def serve(self) -> Server:
-        """Return a server that carries requests through sessions of this engine."""
+        """Return a server that carries requests through sessions of this engine, with a pool of its own."""
+        if self.config.block:
+            self.pool = BlockPool(self.config, self.replicas)
         return Server(self)
 
     def new_cache(self, batch: int) -> Cache:

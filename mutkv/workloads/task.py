@@ -82,10 +82,16 @@ class Recorder:
         for part, span in task.split():
             own = [place for place in places if span.start <= place < span.stop]
             if own:
-                rows = tuple(task.rows[place] for place in own)
-                self.held.append(
-                    Held(task.number, rows, part, [(keys[:, own], values[:, own]) for keys, values in stored])
-                )
+                layers = [(keys[:, own], values[:, own]) for keys, values in stored]
+                if len(task.parts) > 1:
+                    layers = [(without_end(keys), without_end(values)) for keys, values in layers]
+                self.held.append(Held(task.number, tuple(task.rows[place] for place in own), part, layers))
+
+
+def without_end(rows: Tensor) -> Tensor:
+    """Return stored rows ``[R, b, T, kv_heads, head_dim]`` without an end at which a padded row holds nothing (NaN)."""
+    there = (~rows.isnan()).transpose(0, 2).flatten(1).any(dim=1).nonzero()  # positions, [n, 1]
+    return rows[:, :, : int(there.max()) + 1 if len(there) else 0]
 
 
 def needed(logits: Tensor | None) -> Tensor:
